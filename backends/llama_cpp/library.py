@@ -1,0 +1,153 @@
+"""The llama.cpp library itself: importing its low-level bindings, its log, its devices.
+
+``llama_cpp``'s own ``__init__`` imports the high-level API with its servers' and templates' dependencies: 0.3 s and
+30 MB that nothing here uses. The bindings are therefore imported under an empty package object.
+"""
+
+import ctypes
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from localinfer.errors import BackendUnavailable
+
+
+def _bindings() -> Any:
+    spec = importlib.util.find_spec("llama_cpp")
+    if spec is None:
+        raise BackendUnavailable("llama-cpp-python is not installed.", "Install localinfer again.")
+    if "llama_cpp" not in sys.modules:
+        package = ModuleType("llama_cpp")
+        package.__path__ = list(spec.submodule_search_locations or ())
+        package.__spec__ = spec
+        sys.modules["llama_cpp"] = package
+    try:
+        return importlib.import_module("llama_cpp.llama_cpp")
+    except (RuntimeError, OSError) as error:
+        raise BackendUnavailable(
+            f"The llama.cpp library cannot be loaded: {error}",
+            "Install it again from source: pip install --force-reinstall --no-cache-dir llama-cpp-python",
+        ) from error
+
+
+lib: Any = _bindings()
+
+_INFO, _ERROR, _CONTINUED = 2, 4, 5
+
+
+class LogLines:
+    """Log lines gathered while loading, and those among them that are errors."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.errors: list[str] = []
+
+    def add(self, level: int, text: str) -> None:
+        """Take one message as the library gave it."""
+        line = text.strip()
+        if line:
+            self.lines.append(line)
+            if level == _ERROR:
+                self.errors.append(line)
+
+
+class _Log:
+    """Where the library's messages go: descriptor 2, which is the log file, without the debug messages."""
+
+    def __init__(self) -> None:
+        self.collector: LogLines | None = None
+        self._level = _INFO
+        self._callback = lib.llama_log_callback(self._on_message)
+        lib.llama_log_set(self._callback, None)
+
+    def _on_message(self, level: int, text: bytes, _user: object) -> None:
+        if level != _CONTINUED:
+            self._level = level
+        if self._level >= _INFO:
+            os.write(2, text)
+            if self.collector is not None:
+                self.collector.add(self._level, text.decode("utf-8", "replace"))
+
+
+_log = _Log()
+
+
+@contextmanager
+def capture_log() -> Iterator[LogLines]:
+    """Gather what the library logs meanwhile."""
+    _log.collector = seen = LogLines()
+    try:
+        yield seen
+    finally:
+        _log.collector = None
+
+
+class Device(msgspec.Struct, frozen=True):
+    """A device llama.cpp can compute on. Memory is 0 where the driver does not say."""
+
+    name: str
+    description: str
+    kind: str
+    free_bytes: int
+    total_bytes: int
+    handle: int = 0
+
+
+def devices() -> tuple[Device, ...]:
+    """Every device of this build, CPU included. May initialise a GPU driver: call in a process that may die."""
+    core = _ggml("ggml")
+    base = _ggml("ggml-base")
+    core.ggml_backend_dev_count.restype = ctypes.c_size_t
+    core.ggml_backend_dev_get.restype = ctypes.c_void_p
+    core.ggml_backend_dev_get.argtypes = [ctypes.c_size_t]
+    for name in ("name", "description"):
+        function = getattr(base, f"ggml_backend_dev_{name}")
+        function.restype, function.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+    base.ggml_backend_dev_type.restype, base.ggml_backend_dev_type.argtypes = ctypes.c_int, [ctypes.c_void_p]
+    base.ggml_backend_dev_memory.restype = None
+    base.ggml_backend_dev_memory.argtypes = [ctypes.c_void_p, *[ctypes.POINTER(ctypes.c_size_t)] * 2]
+    kinds = ("CPU", "GPU", "integrated GPU", "accelerator")
+    found = []
+    for index in range(core.ggml_backend_dev_count()):
+        handle = core.ggml_backend_dev_get(index)
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        base.ggml_backend_dev_memory(handle, ctypes.byref(free), ctypes.byref(total))
+        kind = base.ggml_backend_dev_type(handle)
+        found.append(
+            Device(
+                name=base.ggml_backend_dev_name(handle).decode(),
+                description=base.ggml_backend_dev_description(handle).decode(),
+                kind=kinds[kind] if kind < len(kinds) else "other",
+                free_bytes=free.value,
+                total_bytes=total.value,
+                handle=handle,
+            )
+        )
+    return tuple(found)
+
+
+def system_info() -> str:
+    """What the build uses of this processor, as llama.cpp prints it."""
+    return str(lib.llama_print_system_info().decode("utf-8", "replace")).strip()
+
+
+def version() -> str:
+    """Version of llama-cpp-python."""
+    return metadata.version("llama-cpp-python")
+
+
+def _ggml(name: str) -> ctypes.CDLL:
+    folder = Path(lib.__file__).parent / "lib"
+    for pattern in (f"lib{name}.so", f"lib{name}.dylib", f"{name}.dll", f"lib{name}.dll"):
+        if (folder / pattern).exists():
+            return ctypes.CDLL(str(folder / pattern))
+    raise BackendUnavailable(f"lib{name} is missing from llama-cpp-python.", "Install llama-cpp-python again.")

@@ -1,0 +1,234 @@
+"""Continuous batching: slots, admission in order of arrival, and one forward pass per step.
+
+Each step decodes one token of every running sequence and feeds a bounded chunk of the oldest prompt that is not yet
+prefilled; what is left of the chunk goes to the next prompt. A prompt that shares a prefix with an older one waits for
+it and copies. It owns no native object but the samplers of its sequences.
+"""
+
+import time
+from collections import deque
+
+import msgspec
+import numpy as np
+
+from backends.base import (
+    Admitted,
+    Finished,
+    Load,
+    Logprob,
+    PrefillAdvanced,
+    PrefillStarted,
+    Refused,
+    Sampled,
+    SequenceJob,
+    StepEvent,
+    Tokenizer,
+)
+from backends.llama_cpp.native import NativeContext, NativeModel
+from backends.llama_cpp.pace import Pace
+from backends.llama_cpp.prefix import CHECKPOINT_EVERY, PrefixCache, Row, Tokens
+from backends.llama_cpp.sampling import Sampler
+from localinfer.errors import OutOfMemory
+from localinfer.types import FinishReason
+
+_PACKED = 96  # prompt tokens from which a pass is efficient: adding another prompt would only delay the first
+_TAIL = 16  # tokens before the end of a prompt at which a checkpoint lets the next turn come back
+
+
+class Slot:
+    """One sequence at work in one row. ``started``: its own prefill has begun; ``token``: sampled, not yet decoded."""
+
+    def __init__(self, job: SequenceJob, prompt: Tokens, row: Row, sampler: Sampler) -> None:
+        self.job = job
+        self.prompt = prompt
+        self.row = row
+        self.sampler = sampler
+        self.started = False
+        self.share = 0  # while waiting: the length at which the source can be copied
+        self.source: Row | None = None
+        self.token: int | None = None
+        self.sampled = 0
+
+    @property
+    def prefilling(self) -> bool:
+        """Whether prompt tokens are left to feed."""
+        return self.token is None
+
+
+class _Feed(msgspec.Struct, frozen=True):
+    """What a step feeds for one slot: ``count`` tokens, and the batch row of its logits if they are wanted."""
+
+    slot: Slot
+    count: int
+    logits_row: int | None
+
+
+class Scheduler:
+    """Runs sequences over the rows of one context. ``context`` is tokens per sequence."""
+
+    def __init__(
+        self, model: NativeModel, context: NativeContext, cache: PrefixCache, tokenizer: Tokenizer, length: int
+    ) -> None:
+        self._model = model
+        self._context = context
+        self._cache = cache
+        self._tokenizer = tokenizer
+        self._length = length
+        self._pace = Pace(context.batch.capacity - len(cache.rows))
+        self._queue: deque[SequenceJob] = deque()
+        self._slots: list[Slot] = []  # in order of arrival
+
+    def submit(self, job: SequenceJob) -> None:
+        """Queue a sequence."""
+        self._queue.append(job)
+
+    def cancel(self, sequence_id: int) -> None:
+        """Drop a sequence; its row keeps what it holds."""
+        self._queue = deque(job for job in self._queue if job.id != sequence_id)
+        for slot in self._slots:
+            if slot.job.id == sequence_id:
+                self._free(slot)
+                return
+
+    def load(self) -> Load:
+        """Sequences in slots and in the queue."""
+        return Load(running=len(self._slots), queued=len(self._queue), threads=None)
+
+    def step(self) -> list[StepEvent]:
+        """One forward pass."""
+        events: list[StepEvent] = []
+        self._admit(events)
+        self._share(events)
+        feeds = self._compose()
+        if not feeds:
+            return events
+        started = time.perf_counter()
+        try:
+            self._context.decode()
+        except OutOfMemory as error:
+            self._make_room(error, events)
+            return events
+        self._record(feeds, events)
+        self._observe(feeds, time.perf_counter() - started)
+        return events
+
+    # Before the pass
+
+    def _admit(self, events: list[StepEvent]) -> None:
+        while self._queue:
+            busy = {slot.row.index for slot in self._slots}
+            idle = [row for row in self._cache.rows if row.index not in busy]
+            if not idle:
+                return
+            job = self._queue.popleft()
+            prompt = np.asarray(job.tokens, np.int32)
+            match = self._cache.match(prompt, (slot.row for slot in self._slots))
+            row = self._cache.choose(prompt, match, idle)
+            sampler = Sampler(self._model, job.sampling, self._length, job.tokens)
+            self._slots.append(Slot(job, prompt, row, sampler))
+            row.planned = prompt
+            events.append(Admitted(job.id))
+
+    def _share(self, events: list[StepEvent]) -> None:
+        """Start the prefill of slots whose prefix is there; the others wait for an older slot to get that far."""
+        for position, slot in enumerate(self._slots):
+            if slot.started:
+                continue
+            match = self._cache.match(slot.prompt, (older.row for older in self._slots[:position]))
+            if match.pending:
+                slot.share = match.length
+                slot.source = match.source if isinstance(match.source, Row) else None
+                continue
+            slot.started = True
+            slot.source = None
+            events.append(PrefillStarted(slot.job.id, self._cache.take(slot.row, match)))
+
+    def _compose(self) -> list[_Feed]:
+        batch = self._context.batch
+        batch.clear()
+        running = [slot for slot in self._slots if slot.token is not None]
+        feeds = [
+            _Feed(slot, 1, batch.add(slot.row.index, slot.row.length, slot.token))
+            for slot in running
+            if slot.token is not None
+        ]
+        budget = self._pace.chunk(streaming=bool(running))
+        fed = 0
+        for slot in self._slots:
+            if not (slot.prefilling and slot.started):
+                continue
+            if fed and (fed >= _PACKED or fed + len(slot.prompt) - slot.row.length > budget):
+                break
+            row = slot.row
+            end = self._chunk_end(slot, min(len(slot.prompt), row.length + budget - fed))
+            last = end == len(slot.prompt)
+            index = batch.extend(row.index, row.length, slot.prompt[row.length : end], want_last=last)
+            feeds.append(_Feed(slot, end - row.length, index if last else None))
+            fed += end - row.length
+        return feeds
+
+    def _chunk_end(self, slot: Slot, end: int) -> int:
+        """Where memory cannot roll back, stop where others want to copy and where a checkpoint belongs."""
+        if self._cache.rolls_back_freely:
+            return end
+        begin = slot.row.length
+        stops = [other.share for other in self._slots if other.source is slot.row]
+        stops += [len(slot.prompt) - _TAIL, begin + CHECKPOINT_EVERY]
+        return min((stop for stop in stops if begin < stop < end), default=end)
+
+    # After the pass
+
+    def _record(self, feeds: list[_Feed], events: list[StepEvent]) -> None:
+        for feed in feeds:
+            slot, row = feed.slot, feed.slot.row
+            if slot.token is not None:
+                row.append(slot.token)
+            else:
+                row.append(slot.prompt[row.length : row.length + feed.count])
+                events.append(PrefillAdvanced(slot.job.id, row.length))
+                if feed.logits_row is not None:
+                    row.planned = None
+                elif not self._cache.rolls_back_freely:
+                    self._cache.checkpoint(row)
+        for feed in feeds:
+            if feed.logits_row is not None:
+                self._sample(feed.slot, feed.logits_row, events)
+
+    def _sample(self, slot: Slot, logits_row: int, events: list[StepEvent]) -> None:
+        token, logprob = slot.sampler.sample(self._context.logits(logits_row))
+        slot.token = token
+        slot.sampled += 1
+        logprobs: tuple[Logprob, ...] = () if logprob is None else (logprob,)
+        events.append(Sampled(slot.job.id, (token,), logprobs=logprobs))
+        reason = self._ending(slot, token)
+        if reason is not None:
+            self._free(slot)
+            events.append(Finished(slot.job.id, reason))
+
+    def _ending(self, slot: Slot, token: int) -> FinishReason | None:
+        if not slot.job.ignore_eos and self._tokenizer.is_end(token):
+            return "stop"
+        limit = slot.job.max_tokens
+        if (limit is not None and slot.sampled >= limit) or slot.row.length >= self._length:
+            return "length"
+        return None
+
+    def _free(self, slot: Slot) -> None:
+        self._slots.remove(slot)
+        self._cache.release(slot.row)
+        slot.sampler.close()
+
+    def _observe(self, feeds: list[_Feed], elapsed_s: float) -> None:
+        decoded = sum(feed.count == 1 and feed.logits_row is not None for feed in feeds)
+        self._pace.observe(self._context.batch.rows - decoded, decoded, elapsed_s)
+
+    def _make_room(self, error: OutOfMemory, events: list[StepEvent]) -> None:
+        """No cells for this pass: forget idle rows, else refuse the newest sequence."""
+        busy = {slot.row.index for slot in self._slots}
+        idle = [row for row in self._cache.rows if row.index not in busy]
+        if sum(self._cache.drop(row) for row in idle):
+            return
+        slot = self._slots[-1]
+        self._free(slot)
+        self._cache.drop(slot.row)
+        events.append(Refused(slot.job.id, error))

@@ -1,0 +1,261 @@
+"""The worker-backed engine: one model in a process of its own, started on demand and replaced when it dies.
+
+This side never touches native code. It survives whatever happens to the worker, and says what happened.
+"""
+
+import itertools
+import os
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from localinfer.errors import LocalInferError, OutOfMemory, WorkerDied, from_fault
+from localinfer.generation import Generation, check
+from localinfer.process import Child, Death
+from localinfer.types import (
+    Cancel,
+    Done,
+    EngineStatus,
+    Fatal,
+    Fault,
+    GenerationRequest,
+    Loaded,
+    Loading,
+    LoadOptions,
+    LoadProgress,
+    ModelInfo,
+    Queued,
+    Reasoning,
+    Report,
+    Stepped,
+    Submit,
+    Text,
+)
+
+CRASH_LIMIT = 3
+CRASH_PAUSE_S = 30.0
+
+_serial = itertools.count(1)
+
+
+class _Session:
+    """One life of a worker: the process and what it has told us."""
+
+    def __init__(self, child: Child[Report]) -> None:
+        self.child = child
+        self.progress = 0.0
+        self.loaded: Loaded | None = None
+        self.fatal: Fault | None = None
+        self.last: Stepped | None = None
+        self.productive = False
+        self.settled = threading.Event()  # loaded, or over
+
+
+class WorkerEngine:
+    """An ``Engine`` (see ``generation.Engine``) over one worker process; every method may be called from any thread.
+
+    ``options`` say what to load, ``log_dir`` takes the native logs. The worker starts with the first request or
+    ``load``. A worker that dies ends its generations with ``WorkerDied`` or ``OutOfMemory``; the next request starts a
+    new one, unless ``CRASH_LIMIT`` workers in a row died without producing a token.
+    """
+
+    def __init__(self, options: LoadOptions, log_dir: Path) -> None:
+        self.options = options
+        self._log_dir = log_dir
+        self._lock = threading.RLock()
+        self._ids = itertools.count(1)
+        self._generations: dict[int, Generation] = {}
+        self._accepted: set[int] = set()
+        self._resubmitted: set[int] = set()
+        self._session: _Session | None = None
+        self._crashes = 0
+        self._last_crash = 0.0
+        self._failure: LocalInferError | None = None
+        self._closed = False
+
+    # Faces
+
+    def submit(self, request: GenerationRequest) -> Generation:
+        """Start a generation. Raises ``BadRequest`` at once; every later error ends the generation."""
+        check(request)
+        generation = Generation(next(self._ids), request, self._cancel)
+        self._dispatch(generation)
+        return generation
+
+    def load(self) -> ModelInfo:
+        """Load the model now and wait for it. Raises what keeps it from loading."""
+        with self._lock:
+            session = self._ensure_session()
+        session.settled.wait()
+        if session.loaded is not None:
+            return session.loaded.info
+        with self._lock:
+            raise self._failure or WorkerDied("The model was unloaded while it was being loaded.")
+
+    def status(self) -> EngineStatus:
+        """What the engine is doing now; memory and counts are those of the worker."""
+        with self._lock:
+            session, failure, closed = self._session, self._failure, self._closed
+        if closed:
+            return EngineStatus(state="closed")
+        if session is None:
+            return EngineStatus(state="failed" if failure else "idle")
+        info = session.loaded.info if session.loaded else None
+        last = session.last
+        return EngineStatus(
+            state="ready" if info else "loading",
+            running=last.running if last else 0,
+            queued=last.queued if last else 0,
+            slots=info.slots if info else 0,
+            threads=last.threads if last else (info.threads if info else None),
+            rss_bytes=_rss(session.child.pid),
+            pid=session.child.pid,
+            model=info,
+        )
+
+    def close(self) -> None:
+        """End the worker. Generations still running end with ``WorkerDied``."""
+        with self._lock:
+            self._closed = True
+            session = self._session
+        if session is not None:
+            session.child.close()
+            self._end(session, WorkerDied("The model was unloaded.", "Load it again to go on."))
+
+    def __enter__(self) -> "WorkerEngine":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # The worker
+
+    def _dispatch(self, generation: Generation) -> None:
+        with self._lock:
+            try:
+                session = self._ensure_session()
+            except LocalInferError as error:
+                generation.fail(error)
+                return
+            self._generations[generation.id] = generation
+            if session.loaded is None:
+                generation.push(Loading(progress=session.progress))
+        session.child.send(Submit(id=generation.id, request=generation.request))
+
+    def _cancel(self, generation_id: int) -> None:
+        with self._lock:
+            session = self._session
+        if session is not None:
+            session.child.send(Cancel(id=generation_id))
+
+    def _ensure_session(self) -> _Session:
+        if self._closed:
+            raise WorkerDied("The model was unloaded.", "Load it again to go on.")
+        if self._session is not None:
+            return self._session
+        if self._crashes >= CRASH_LIMIT and time.monotonic() - self._last_crash < CRASH_PAUSE_S:
+            assert self._failure is not None
+            raise WorkerDied(
+                f"The model crashed {self._crashes} times in a row: {self._failure.message}",
+                f"{self._failure.hint} A new attempt is possible in {CRASH_PAUSE_S:.0f} s.".strip(),
+                cause="crash loop",
+            )
+        log = self._log_dir / f"worker-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_serial)}.log"
+        child: Child[Report] = Child("localinfer.worker", Report, log)
+        session = self._session = _Session(child)
+        self._failure = None
+        child.send(self.options)
+        threading.Thread(target=self._read, args=(session,), name="localinfer-reports", daemon=True).start()
+        return session
+
+    def _read(self, session: _Session) -> None:
+        for report in session.child.reports():
+            match report:
+                case Stepped():
+                    self._deliver(session, report)
+                case LoadProgress():
+                    session.progress = report.progress
+                    for generation in self._waiting():
+                        generation.push(Loading(progress=report.progress))
+                case Loaded():
+                    with self._lock:
+                        session.loaded = report
+                        waiting = self._waiting()
+                    for generation in waiting:
+                        generation.loaded(report.at_ns)
+                    session.settled.set()
+                case Fatal():
+                    session.fatal = report.error
+        self._end(session, self._explain(session, session.child.death()))
+
+    def _waiting(self) -> list[Generation]:
+        with self._lock:
+            return list(self._generations.values())
+
+    def _deliver(self, session: _Session, report: Stepped) -> None:
+        session.last = report
+        for generation_id, event in report.events:
+            with self._lock:
+                generation = self._generations.get(generation_id)
+                if isinstance(event, Queued):
+                    self._accepted.add(generation_id)
+            if generation is None:
+                continue
+            generation.push(event)
+            session.productive |= isinstance(event, Text | Reasoning | Done)
+            if generation.over:
+                self._forget(generation_id)
+
+    def _forget(self, generation_id: int) -> None:
+        with self._lock:
+            self._generations.pop(generation_id, None)
+            self._accepted.discard(generation_id)
+            self._resubmitted.discard(generation_id)
+
+    def _explain(self, session: _Session, death: Death) -> LocalInferError:
+        if session.fatal is not None:
+            return from_fault(session.fatal)
+        lines = "\n".join(f"  {line}" for line in death.log_tail)
+        where = f"The log is {session.child.log}." + (f" Its last lines:\n{lines}" if lines else "")
+        doing = "while loading" if session.loaded is None else "while generating"
+        if death.out_of_memory:
+            return OutOfMemory(
+                f"Memory ran out {doing} {self.options.name} ({death.cause}).",
+                f"Use a smaller context, fewer slots or a smaller model. {where}",
+            )
+        return WorkerDied(
+            f"The process running {self.options.name} died {doing}: {death.cause}.",
+            f"The next request starts it again. {where}",
+            cause=death.cause,
+        )
+
+    def _end(self, session: _Session, error: LocalInferError) -> None:
+        """The session is over: settle its generations. Those the worker never saw go to a fresh worker, once."""
+        with self._lock:
+            if self._session is not session:
+                return
+            self._session = None
+            self._failure = error
+            self._crashes = 0 if session.productive else self._crashes + 1
+            self._last_crash = time.monotonic()
+            again: list[Generation] = []
+            for generation in list(self._generations.values()):
+                unseen = generation.id not in self._accepted and generation.id not in self._resubmitted
+                if unseen and session.loaded is not None and not self._closed:
+                    self._resubmitted.add(generation.id)
+                    again.append(generation)
+                else:
+                    self._forget(generation.id)
+                    generation.fail(error)
+        session.settled.set()
+        for generation in again:
+            self._dispatch(generation)
+
+
+def _rss(pid: int) -> int | None:
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return None

@@ -1,0 +1,195 @@
+"""What faces hold: the Engine they submit to and the Generation they read.
+
+It knows nothing of processes or models. A Generation may be read from a thread or from any event loop.
+"""
+
+import asyncio
+import math
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Protocol
+
+import msgspec
+
+from localinfer.errors import BadRequest, LocalInferError, from_fault
+from localinfer.metrics import Stopwatch, now_ns
+from localinfer.types import Done, EngineStatus, Event, Failed, Fault, GenerationRequest, Metrics, Sampling, Text
+
+
+class Engine(Protocol):
+    """One model that answers, wherever it runs."""
+
+    def submit(self, request: GenerationRequest) -> "Generation":
+        """Start a generation. Raises ``BadRequest`` at once; every later error ends the generation."""
+
+    def status(self) -> EngineStatus:
+        """What the engine is doing now."""
+
+    def close(self) -> None:
+        """End everything and give the memory back. Running generations end with an error."""
+
+
+class Generation:
+    """One running generation: iterate over it, from a thread or from any event loop, once.
+
+    It yields ``Loading``, ``Queued``, ``Prefilled``, ``Text``, ``Reasoning`` and last ``Done``, whose metrics are
+    final. An error is raised from the iteration after the events that preceded it. Leaving the loop cancels.
+    """
+
+    def __init__(self, id: int, request: GenerationRequest, cancel: Callable[[int], None]) -> None:
+        self.id = id
+        self.request = request
+        self._cancel = cancel
+        self._events: deque[Event] = deque()
+        self._ready = threading.Condition()
+        self._wakers: list[Callable[[], None]] = []
+        self._stopwatch = Stopwatch(now_ns())
+        self._over = False
+
+    @property
+    def metrics(self) -> Metrics:
+        """The figures at this moment."""
+        with self._ready:
+            return self._stopwatch.metrics()
+
+    @property
+    def over(self) -> bool:
+        """Whether the last event has arrived (it may not have been read yet)."""
+        return self._over
+
+    def cancel(self) -> None:
+        """Stop it; the iteration then ends with ``Done("cancelled")``. Harmless when it is over."""
+        if not self._over:
+            self._cancel(self.id)
+
+    def text(self) -> str:
+        """Read to the end and return the answer. Raises the error that ended it."""
+        return "".join(event.text for event in self if isinstance(event, Text))
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            while True:
+                with self._ready:
+                    self._ready.wait_for(lambda: self._events)
+                    event = self._events.popleft()
+                yield _raise_failure(event)
+                if isinstance(event, Done):
+                    return
+        finally:
+            self.cancel()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        loop = asyncio.get_running_loop()
+        arrived = asyncio.Event()
+
+        def wake() -> None:
+            try:
+                loop.call_soon_threadsafe(arrived.set)
+            except RuntimeError:  # the reader's loop is gone, and its interest with it
+                return
+
+        with self._ready:
+            self._wakers.append(wake)
+        try:
+            while True:
+                while self._events:
+                    event = self._events.popleft()
+                    yield _raise_failure(event)
+                    if isinstance(event, Done):
+                        return
+                arrived.clear()
+                if not self._events:
+                    await arrived.wait()
+        finally:
+            self._wakers.remove(wake)
+            self.cancel()
+
+    # What follows is for the engine that produces the events.
+
+    def loaded(self, at_ns: int) -> None:
+        """The model this generation waited for is ready."""
+        with self._ready:
+            self._stopwatch.loaded(at_ns)
+
+    def push(self, event: Event) -> None:
+        """Append an event; ``Done`` gets the final metrics. Nothing is taken after the last event."""
+        with self._ready:
+            if self._over:
+                return
+            self._stopwatch.observe(event, now_ns())
+            if isinstance(event, Done):
+                event = msgspec.structs.replace(event, metrics=self._stopwatch.metrics())
+            self._over = isinstance(event, Done | Failed)
+            self._events.append(event)
+            self._ready.notify_all()
+            wakers = tuple(self._wakers)
+        for wake in wakers:
+            wake()
+
+    def fail(self, error: LocalInferError | Fault) -> None:
+        """End it with an error."""
+        self.push(Failed(error=error if isinstance(error, Fault) else error.fault()))
+
+
+def _raise_failure(event: Event) -> Event:
+    if isinstance(event, Failed):
+        raise from_fault(event.error)
+    return event
+
+
+# Field, lowest, highest value allowed; whether the lowest itself is allowed.
+_LIMITS: tuple[tuple[str, float, float, bool], ...] = (
+    ("temperature", 0, 100, True),
+    ("top_k", 0, 2**31 - 1, True),
+    ("top_p", 0, 1, False),
+    ("min_p", 0, 1, True),
+    ("typical_p", 0, 1, False),
+    ("repeat_penalty", 0, 100, False),
+    ("presence_penalty", -100, 100, True),
+    ("frequency_penalty", -100, 100, True),
+    ("penalty_last_n", -1, 2**31 - 1, True),
+    ("dry_multiplier", 0, 100, True),
+    ("dry_base", 0, 100, True),
+    ("dry_allowed_length", 0, 2**31 - 1, True),
+    ("dry_last_n", -1, 2**31 - 1, True),
+    ("xtc_probability", 0, 1, True),
+    ("xtc_threshold", 0, 1, True),
+    ("mirostat", 0, 2, True),
+    ("mirostat_tau", 0, 1000, True),
+    ("mirostat_eta", 0, 1000, True),
+    ("seed", 0, 2**32 - 1, True),
+    ("top_logprobs", 0, 100, True),
+)
+
+
+def check(request: GenerationRequest) -> None:
+    """Refuse a request that no engine could carry out. Raises ``BadRequest`` naming the parameter."""
+    given = (bool(request.messages), request.prompt is not None, request.token_ids is not None)
+    if sum(given) != 1:
+        raise BadRequest(
+            "A request needs exactly one of messages, prompt and token_ids.",
+            "Give the conversation, or the raw text.",
+            param="messages",
+        )
+    if request.max_tokens is not None and request.max_tokens < 1:
+        raise BadRequest(
+            f"max_tokens must be 1 or more, not {request.max_tokens}.",
+            "Leave it out to generate until the model stops.",
+            param="max_tokens",
+        )
+    if any(not stop for stop in request.stop):
+        raise BadRequest("A stop string must not be empty.", "Leave it out.", param="stop")
+    _check_sampling(request.sampling)
+
+
+def _check_sampling(sampling: Sampling) -> None:
+    for name, low, high, inclusive in _LIMITS:
+        value = getattr(sampling, name)
+        if value is None:
+            continue
+        if not math.isfinite(value) or value > high or value < low or (value == low and not inclusive):
+            bound = f"from {low:g}" if inclusive else f"above {low:g}"
+            raise BadRequest(f"{name} must be a number {bound} to {high:g}, not {value}.", "", param=name)
+    if any(math.isnan(bias) for bias in sampling.logit_bias.values()):
+        raise BadRequest("logit_bias must hold numbers.", "", param="logit_bias")

@@ -1,0 +1,171 @@
+"""Between requests and token ids, inside the worker: what a request becomes, and what sampled tokens become.
+
+``Encoder`` turns a request into a prompt and a sequence to generate; ``Reply`` turns the sequence's tokens into typed
+events. Neither knows the model or the pipe.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from backends.base import Backend, Sampled, SequenceJob, Tokenizer
+from localinfer.chat.detokenizer import Detokenizer
+from localinfer.chat.reasoning import ReasoningSplitter
+from localinfer.chat.template import ChatTemplate, encode_text
+from localinfer.errors import BadRequest, ContextOverflow
+from localinfer.types import GenerationRequest, Prefilled, Queued, Reasoning, Text, TokenLogprob
+
+Piece = Text | Reasoning
+
+
+class Reply:
+    """The answer of one generation as it grows."""
+
+    def __init__(self, request: GenerationRequest, tokenizer: Tokenizer, prompt_tokens: int, reasoning: bool | None):
+        self._tokenizer = tokenizer
+        self._prompt_tokens = prompt_tokens
+        self._ignore_eos = request.ignore_eos
+        self._detokenizer = Detokenizer(request.stop)
+        # None: a raw prompt has no reasoning to split off.
+        self._splitter = None if reasoning is None else ReasoningSplitter(opened=reasoning)
+        self._thinking = bool(reasoning)
+        self._cached = 0
+        self._admitted_ns = 0
+        self._started_ns = 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string has been completed."""
+        return self._detokenizer.stopped
+
+    def queued(self, ahead: int, at_ns: int) -> Queued:
+        """The request waits behind ``ahead`` others."""
+        return Queued(prompt_tokens=self._prompt_tokens, ahead=ahead, at_ns=at_ns)
+
+    def admitted(self, at_ns: int) -> None:
+        """A slot was taken."""
+        self._admitted_ns = at_ns
+
+    def prefill_started(self, cached: int, at_ns: int) -> None:
+        """``cached`` tokens were there already; the first fresh one is being fed."""
+        self._cached = cached
+        self._started_ns = at_ns
+
+    def prefill_advanced(self, done: int, at_ns: int) -> Prefilled:
+        """``done`` prompt tokens are in the cache."""
+        return Prefilled(
+            prompt_tokens=self._prompt_tokens,
+            cached_tokens=self._cached,
+            done_tokens=done,
+            admitted_ns=self._admitted_ns,
+            started_ns=self._started_ns,
+            at_ns=at_ns,
+        )
+
+    def sampled(self, event: Sampled, at_ns: int) -> Iterator[Piece]:
+        """The text that one step's tokens made certain; the last piece carries the step's counts."""
+        text = ""
+        count = 0
+        for token in event.tokens:
+            count += 1
+            if self._ignore_eos or not self._tokenizer.is_end(token):
+                text += self._detokenizer.push(self._tokenizer.piece(token))
+            if self.stopped:
+                break
+        runs = self._split(text)
+        if self.stopped:
+            runs += self._rest()
+        *first, (thinking, last) = runs or [(self._thinking, "")]
+        for kind, run in first:
+            yield _piece(kind, text=run, tokens=0, at_ns=at_ns)
+        yield _piece(
+            thinking,
+            text=last,
+            tokens=count,
+            at_ns=at_ns,
+            drafted=event.drafted,
+            accepted=min(event.accepted, count),
+            logprobs=self._logprobs(event, count),
+        )
+
+    def flush(self, at_ns: int) -> Iterator[Piece]:
+        """The text that was still undecided when the sequence ended."""
+        runs = self._split(self._detokenizer.finish()) + self._rest()
+        for kind, run in runs:
+            yield _piece(kind, text=run, tokens=0, at_ns=at_ns)
+
+    def _split(self, text: str) -> list[tuple[bool, str]]:
+        if self._splitter is None:
+            return [(False, text)] if text else []
+        runs = self._splitter.push(text) if text else []
+        if runs:
+            self._thinking = runs[-1][0]
+        return runs
+
+    def _rest(self) -> list[tuple[bool, str]]:
+        return [] if self._splitter is None else self._splitter.finish()
+
+    def _logprobs(self, event: Sampled, count: int) -> tuple[TokenLogprob, ...]:
+        return tuple(
+            TokenLogprob(
+                token_id=token,
+                token_bytes=self._tokenizer.piece(token),
+                logprob=logprob.value,
+                top=tuple((other, self._tokenizer.piece(other), value) for other, value in logprob.top),
+            )
+            for token, logprob in list(zip(event.tokens, event.logprobs, strict=False))[:count]
+        )
+
+
+def _piece(thinking: bool, **fields: object) -> Piece:
+    kind = Reasoning if thinking else Text
+    return kind(**fields)  # type: ignore[arg-type]
+
+
+class Encoder:
+    """Requests to sequences. Used from a thread of its own: tokenizers may be called from any thread."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._tokenizer = backend.tokenizer
+        self._context = backend.info.context
+        self._vocabulary = range(backend.info.vocabulary)
+        self._template = ChatTemplate.load(backend.tokenizer, backend.tokenizer.chat_template)
+        self.notices: tuple[str, ...] = self._template.notices
+
+    def encode(self, id: int, request: GenerationRequest) -> tuple[Reply, SequenceJob]:
+        """What to generate for ``request``. Raises ``ContextOverflow``, ``BadRequest``, ``ModelFileInvalid``."""
+        self._check_ids("token_ids", request.token_ids or ())
+        self._check_ids("logit_bias", request.sampling.logit_bias)
+        tokens, reasoning = self._tokens(request)
+        if not tokens:
+            raise BadRequest("The prompt is empty.", "Write something to answer.", param="prompt")
+        if len(tokens) >= self._context:
+            raise ContextOverflow(
+                f"The prompt has {len(tokens):,} tokens, but the context holds {self._context:,}.",
+                "Shorten the prompt, or ask for a larger context.",
+                prompt_tokens=len(tokens),
+                context=self._context,
+            )
+        job = SequenceJob(
+            id=id,
+            tokens=tokens,
+            sampling=request.sampling,
+            max_tokens=request.max_tokens,
+            ignore_eos=request.ignore_eos,
+        )
+        return Reply(request, self._tokenizer, len(tokens), reasoning), job
+
+    def _check_ids(self, param: str, ids: Iterable[int]) -> None:
+        for token in ids:
+            if token not in self._vocabulary:
+                raise BadRequest(
+                    f"{param} holds {token}, but the model has the tokens 0 to {len(self._vocabulary) - 1:,}.",
+                    "Use ids of this model's own tokenizer.",
+                    param=param,
+                )
+
+    def _tokens(self, request: GenerationRequest) -> tuple[list[int], bool | None]:
+        if request.messages:
+            prompt = self._template.encode(self._tokenizer, request.messages)
+            return list(prompt.token_ids), prompt.opens_reasoning
+        if request.prompt is not None:
+            return encode_text(self._tokenizer, request.prompt), None
+        return list(request.token_ids or ()), None

@@ -1,0 +1,126 @@
+"""Where localinfer keeps its files, and what the person has set.
+
+It knows folders, ``config.toml`` and the environment; it does not know what the settings are used for. Nothing is read
+or created at import.
+"""
+
+import contextlib
+import difflib
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import platformdirs
+
+from localinfer.errors import BadRequest, StorageUnavailable
+from localinfer.types import Value
+
+_APP = "localinfer"
+_PREFIX = "LOCALINFER_"
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Settings(Value, frozen=True):
+    """What the person has set, in ``config.toml`` or, with precedence, as ``LOCALINFER_<NAME>`` in the environment.
+
+    ``model`` is the model reference used when none is given. ``offline`` forbids every use of the network. The others
+    are defaults of the same fields of ``LoadOptions``.
+    """
+
+    model: str | None = None
+    offline: bool = False
+    context: Positive | None = None
+    threads: Positive | None = None
+    device: str | None = None
+    kv_type: Literal["f16", "q8_0", "q4_0"] = "f16"
+
+
+def models_dir() -> Path:
+    """The folder of fetched models."""
+    return _under_home("models") or platformdirs.user_data_path(_APP, appauthor=False) / "models"
+
+
+def log_dir() -> Path:
+    """The folder of log files."""
+    return _under_home("logs") or platformdirs.user_log_path(_APP, appauthor=False)
+
+
+def state_dir() -> Path:
+    """The folder of what is remembered between runs."""
+    return _under_home("state") or platformdirs.user_state_path(_APP, appauthor=False)
+
+
+def config_file() -> Path:
+    """The settings file; it need not exist."""
+    return _under_home("config.toml") or platformdirs.user_config_path(_APP, appauthor=False) / "config.toml"
+
+
+def make_folder(path: Path) -> Path:
+    """``path``, created with its parents if it is missing. Raises ``StorageUnavailable``."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "a file is in the way" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+        raise StorageUnavailable(
+            f"The folder {path} cannot be created: {reason}.",
+            f"Set {_PREFIX}HOME to a folder where you may write.",
+        ) from error
+    return path
+
+
+def load() -> Settings:
+    """The settings in force. Raises ``BadRequest`` for a wrong or unknown one, ``StorageUnavailable``."""
+    return msgspec.structs.replace(Settings(), **_from_file(config_file()) | _from_environment())
+
+
+def _under_home(name: str) -> Path | None:
+    value = os.environ.get(f"{_PREFIX}HOME")
+    if not value:
+        return None
+    home = Path(value)
+    with contextlib.suppress(RuntimeError):  # a "~" that stands for nobody is a plain name
+        home = home.expanduser()
+    return home.absolute() / name
+
+
+_TYPES = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+
+
+def _from_file(path: Path) -> dict[str, object]:
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadRequest(f"The settings file {path} is not valid TOML: {error}.", "Correct that line.") from error
+    except OSError as error:
+        raise StorageUnavailable(
+            f"The settings file {path} cannot be read: {error.strerror}.",
+            f"Make it a readable file, or set {_PREFIX}HOME to another folder.",
+        ) from error
+    for key in data:
+        if key not in _TYPES:
+            near = difflib.get_close_matches(key, _TYPES, n=1)
+            hint = f"Did you mean “{near[0]}”?" if near else f"The settings are: {', '.join(_TYPES)}."
+            raise BadRequest(f"The settings file {path} has an unknown setting “{key}”.", hint, param=key)
+    return {key: _convert(key, value, f"“{key}” in {path}", strict=True) for key, value in data.items()}
+
+
+def _from_environment() -> dict[str, object]:
+    values: dict[str, object] = {}
+    for key in _TYPES:
+        name = f"{_PREFIX}{key.upper()}"
+        if text := os.environ.get(name):
+            values[key] = _convert(key, text, name, strict=False)
+    return values
+
+
+def _convert(key: str, value: object, where: str, *, strict: bool) -> object:
+    try:
+        converted: object = msgspec.convert(value, _TYPES[key], strict=strict)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The setting {where} is wrong: {error}.", f"Correct or remove {where}.", param=key) from error
+    return converted

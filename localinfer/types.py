@@ -1,0 +1,285 @@
+"""The values: the domain language, the wire between processes, and what the edges decode into.
+
+Everything here is frozen and has no behaviour beyond what follows from its own fields. Bytes are ``int`` and end in
+``_bytes``, seconds are ``float`` and end in ``_s``, instants are ``int`` nanoseconds of ``time.perf_counter_ns`` and
+end in ``_ns``. A figure that was not measured is ``None``.
+"""
+
+from typing import Literal
+
+import msgspec
+
+Role = Literal["system", "user", "assistant"]
+FinishReason = Literal["stop", "length", "cancelled"]
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all plain values."""
+
+
+class Message(Value, frozen=True):
+    """One turn of a conversation; ``reasoning`` is what the model thought before ``content``."""
+
+    role: Role
+    content: str
+    reasoning: str | None = None
+
+
+class Sampling(Value, frozen=True):
+    """How the next token is chosen. Defaults are llama.cpp's; a neutral value switches a stage off.
+
+    ``temperature`` 0 is greedy. ``penalty_last_n`` and ``dry_last_n`` are tokens, -1 means the whole context.
+    ``mirostat`` 1 or 2 replaces the truncating stages. ``logit_bias`` is added to the logit of a token id.
+    ``top_logprobs`` asks for the log-probability of each token and of that many alternatives.
+    """
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    typical_p: float = 1.0
+    repeat_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    penalty_last_n: int = 64
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_last_n: int = -1
+    dry_sequence_breakers: tuple[str, ...] = ("\n", ":", '"', "*")
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    mirostat: int = 0
+    mirostat_tau: float = 5.0
+    mirostat_eta: float = 0.1
+    logit_bias: dict[int, float] = msgspec.field(default_factory=dict)
+    seed: int | None = None
+    top_logprobs: int | None = None
+
+
+class GenerationRequest(Value, frozen=True):
+    """What to generate from: exactly one of ``messages`` (chat template), ``prompt`` (raw text) and ``token_ids``.
+
+    ``max_tokens`` None means until the model stops or the context ends. ``ignore_eos`` generates past the end of the
+    answer, for benchmarks.
+    """
+
+    messages: tuple[Message, ...] = ()
+    prompt: str | None = None
+    token_ids: tuple[int, ...] | None = None
+    sampling: Sampling = Sampling()
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = False
+
+
+class LoadOptions(Value, frozen=True):
+    """How a worker loads one model. None means: let the backend choose.
+
+    ``context`` is tokens per slot. ``threads`` fixes the thread count instead of following the free cores.
+    ``kv_type`` is the type of the KV cache (``f16``, ``q8_0``, ``q4_0``). ``gpu_layers`` -1 offloads every layer.
+    ``unified`` shares one KV cache between the slots, for machines short of memory.
+    """
+
+    backend: str
+    model: str
+    name: str
+    context: int | None = None
+    slots: int = 1
+    threads: int | None = None
+    kv_type: str = "f16"
+    device: str | None = None
+    gpu_layers: int = -1
+    unified: bool = False
+    require_gpu: bool = False
+    cache_tokens: int | None = None
+
+
+class ModelInfo(Value, frozen=True):
+    """One loaded model as it really is. ``placement`` is measured after the load, never what was asked for."""
+
+    name: str
+    backend: str
+    description: str
+    context: int
+    slots: int
+    vocabulary: int
+    parameters: int
+    weights_bytes: int
+    kv_bytes: int
+    placement: str
+    threads: int | None = None
+    notices: tuple[str, ...] = ()
+
+
+class TokenLogprob(Value, frozen=True):
+    """Log-probability (natural) of one emitted token and of the likeliest alternatives, best first.
+
+    ``token_bytes`` are the exact bytes: a token may hold a part of a character.
+    """
+
+    token_id: int
+    token_bytes: bytes
+    logprob: float
+    top: tuple[tuple[int, bytes, float], ...] = ()
+
+
+class Loading(Value, frozen=True, tag=True):
+    """The model is being loaded; ``progress`` is 0 to 1."""
+
+    progress: float
+
+
+class Queued(Value, frozen=True, tag=True):
+    """The worker has the request. ``ahead`` requests stand before it."""
+
+    prompt_tokens: int
+    ahead: int
+    at_ns: int
+
+
+class Prefilled(Value, frozen=True, tag=True):
+    """Prompt tokens processed so far: ``done_tokens`` of ``prompt_tokens``, ``cached_tokens`` of them reused.
+
+    ``admitted_ns`` is when a slot was taken, ``started_ns`` when the first fresh token was fed, ``at_ns`` now.
+    """
+
+    prompt_tokens: int
+    cached_tokens: int
+    done_tokens: int
+    admitted_ns: int
+    started_ns: int
+    at_ns: int
+
+
+class Text(Value, frozen=True, tag=True):
+    """A piece of the answer. ``tokens`` were sampled in this step; the text may be empty while a character, a stop
+    string or a tag is undecided. ``drafted`` and ``accepted`` count speculation in this step."""
+
+    text: str
+    tokens: int
+    at_ns: int
+    drafted: int = 0
+    accepted: int = 0
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+class Reasoning(Value, frozen=True, tag=True):
+    """A piece of what the model thinks before it answers; fields as in ``Text``."""
+
+    text: str
+    tokens: int
+    at_ns: int
+    drafted: int = 0
+    accepted: int = 0
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+class Metrics(Value, frozen=True, omit_defaults=False):
+    """The figures of one generation at one moment, as defined in the README. Not measured: None."""
+
+    ttft_s: float | None = None
+    queue_s: float | None = None
+    load_s: float | None = None
+    cached_prefill_s: float | None = None
+    prefill_s: float | None = None
+    first_decode_s: float | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    prefill_tps: float | None = None
+    completion_tokens: int = 0
+    tps: float | None = None
+    itl_p50_ms: float | None = None
+    itl_p90_ms: float | None = None
+    itl_p99_ms: float | None = None
+    drafts: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    acceptance_rate: float | None = None
+    finish_reason: FinishReason | None = None
+
+
+class Done(Value, frozen=True, tag=True):
+    """The generation ended as it should. ``metrics`` is filled in by the application side."""
+
+    finish_reason: FinishReason
+    at_ns: int
+    metrics: Metrics | None = None
+
+
+class Fault(Value, frozen=True):
+    """An error on the wire: the class name in the error tree, its message, hint and extra fields."""
+
+    kind: str
+    message: str
+    hint: str = ""
+    fields: dict[str, int | str | None] = msgspec.field(default_factory=dict)
+
+
+class Failed(Value, frozen=True, tag=True):
+    """The generation ended with an error."""
+
+    error: Fault
+
+
+Event = Loading | Queued | Prefilled | Text | Reasoning | Done | Failed
+
+
+class EngineStatus(Value, frozen=True):
+    """What an engine is doing. ``threads`` is the count in use now; ``rss_bytes`` is the worker's resident memory."""
+
+    state: Literal["idle", "loading", "ready", "failed", "closed"]
+    running: int = 0
+    queued: int = 0
+    slots: int = 0
+    threads: int | None = None
+    rss_bytes: int | None = None
+    pid: int | None = None
+    model: ModelInfo | None = None
+
+
+class Submit(Value, frozen=True, tag=True):
+    """Command: generate. ``id`` is chosen by the application side and never reused."""
+
+    id: int
+    request: GenerationRequest
+
+
+class Cancel(Value, frozen=True, tag=True):
+    """Command: stop generation ``id`` before the next step; it ends with ``Done("cancelled")``."""
+
+    id: int
+
+
+Command = Submit | Cancel
+
+
+class LoadProgress(Value, frozen=True, tag=True):
+    """Report: how far loading has come, 0 to 1."""
+
+    progress: float
+
+
+class Loaded(Value, frozen=True, tag=True):
+    """Report: the model is loaded; requests are taken from here on."""
+
+    info: ModelInfo
+    at_ns: int
+
+
+class Fatal(Value, frozen=True, tag=True):
+    """Report: the worker cannot go on (the model does not load, memory ran out) and exits."""
+
+    error: Fault
+
+
+class Stepped(Value, frozen=True, tag=True):
+    """Report: the events of one step, in order, each with its generation's id, and the state after it."""
+
+    events: tuple[tuple[int, Event], ...]
+    running: int
+    queued: int
+    threads: int | None
+
+
+Report = LoadProgress | Loaded | Fatal | Stepped

@@ -1,0 +1,218 @@
+"""The worker's main loop: commands in, one forward pass at a time, typed events out.
+
+Three threads: the reader takes frames and ends the process when the application is gone; the encoder renders templates
+and tokenises, so that a long prompt never holds up a step; the main thread owns the model. One ``step`` of the backend
+becomes one frame.
+"""
+
+import os
+import queue
+import sys
+import threading
+import traceback
+from typing import TypeAlias
+
+import msgspec
+
+import backends
+from backends.base import (
+    Admitted,
+    Backend,
+    Finished,
+    PrefillAdvanced,
+    PrefillStarted,
+    Refused,
+    Sampled,
+    SequenceJob,
+    StepEvent,
+)
+from localinfer.errors import LocalInferError, OutOfMemory
+from localinfer.metrics import now_ns
+from localinfer.process import Channel, claim_stdio
+from localinfer.reply import Encoder, Reply
+from localinfer.types import (
+    Cancel,
+    Command,
+    Done,
+    Event,
+    Failed,
+    Fatal,
+    Loaded,
+    LoadOptions,
+    LoadProgress,
+    Stepped,
+    Submit,
+)
+
+PROGRESS_EVERY_NS = 50_000_000
+
+# What the encoder thread and the reader thread hand to the model thread.
+Encoded = tuple[int, Reply, SequenceJob] | tuple[int, LocalInferError, None]
+Inbox: TypeAlias = "queue.SimpleQueue[Encoded | Cancel]"
+Outbox: TypeAlias = "queue.SimpleQueue[Submit]"
+
+
+class Worker:
+    """One loaded model and the generations it is working on."""
+
+    def __init__(self, channel: Channel, backend: Backend, inbox: Inbox) -> None:
+        self._channel = channel
+        self._backend = backend
+        self._inbox = inbox
+        self._replies: dict[int, Reply] = {}
+        self._newest = 0
+        self._cancelled_early: set[int] = set()
+        self._out: list[tuple[int, Event]] = []
+
+    def run(self) -> None:
+        """Serve until the process is ended by its reader thread."""
+        while True:
+            self._drain(block=not self._replies)
+            if self._replies:
+                self._step()
+            self._flush()
+
+    def _drain(self, *, block: bool) -> None:
+        while block or not self._inbox.empty():
+            item = self._inbox.get()
+            block = False
+            if isinstance(item, Cancel):
+                self._cancel(item.id)
+            else:
+                self._admit(*item)
+
+    def _admit(self, id: int, outcome: Reply | LocalInferError, job: SequenceJob | None) -> None:
+        self._newest = max(self._newest, id)
+        if id in self._cancelled_early:
+            self._cancelled_early.discard(id)
+            self._emit(id, Done(finish_reason="cancelled", at_ns=now_ns()))
+        elif isinstance(outcome, LocalInferError):
+            self._emit(id, Failed(error=outcome.fault()))
+        elif job is not None:
+            self._emit(id, outcome.queued(len(self._replies), now_ns()))
+            self._replies[id] = outcome
+            self._backend.submit(job)
+
+    def _cancel(self, id: int) -> None:
+        if self._replies.pop(id, None) is not None:
+            self._backend.cancel(id)
+            self._emit(id, Done(finish_reason="cancelled", at_ns=now_ns()))
+        elif id > self._newest:  # still being encoded
+            self._cancelled_early.add(id)
+
+    def _step(self) -> None:
+        before_ns = now_ns()
+        events = self._backend.step()
+        after_ns = now_ns()
+        for event in events:
+            reply = self._replies.get(event.id)
+            if reply is not None:
+                self._translate(reply, event, before_ns, after_ns)
+
+    def _translate(self, reply: Reply, event: StepEvent, before_ns: int, after_ns: int) -> None:
+        match event:
+            case Admitted():
+                reply.admitted(before_ns)
+            case PrefillStarted():
+                reply.prefill_started(event.cached, before_ns)
+            case PrefillAdvanced():
+                self._emit(event.id, reply.prefill_advanced(event.done, after_ns))
+            case Sampled():
+                for piece in reply.sampled(event, after_ns):
+                    self._emit(event.id, piece)
+                if reply.stopped:
+                    self._backend.cancel(event.id)
+                    self._finish(event.id, Done(finish_reason="stop", at_ns=after_ns))
+            case Finished():
+                for piece in reply.flush(after_ns):
+                    self._emit(event.id, piece)
+                self._finish(event.id, Done(finish_reason=event.reason, at_ns=after_ns))
+            case Refused():
+                self._finish(event.id, Failed(error=_error(event.error).fault()))
+
+    def _finish(self, generation_id: int, event: Event) -> None:
+        del self._replies[generation_id]
+        self._emit(generation_id, event)
+
+    def _emit(self, generation_id: int, event: Event) -> None:
+        self._out.append((generation_id, event))
+
+    def _flush(self) -> None:
+        if self._out:
+            load = self._backend.load()
+            self._channel.send(
+                Stepped(events=tuple(self._out), running=load.running, queued=load.queued, threads=load.threads)
+            )
+            self._out.clear()
+
+
+def _error(error: Exception) -> LocalInferError:
+    """The error to report; what is not ours is logged with its trace."""
+    if isinstance(error, LocalInferError):
+        return error
+    traceback.print_exception(error)
+    if isinstance(error, MemoryError):
+        return OutOfMemory("Memory ran out.", "Use a smaller context or a smaller model.")
+    return LocalInferError(f"The engine failed: {error}", "Please report this with the log.")
+
+
+def _read(channel: Channel, inbox: Inbox, outbox: Outbox) -> None:
+    """Reader thread: sort commands; end the process, whatever the model is doing, when the application is gone."""
+    decoder: msgspec.msgpack.Decoder[Command] = msgspec.msgpack.Decoder(Command)
+    try:
+        while (command := channel.receive(decoder)) is not None:
+            if isinstance(command, Submit):
+                outbox.put(command)
+            else:
+                inbox.put(command)
+    finally:
+        os._exit(0)
+
+
+def _encode(encoder: Encoder, inbox: Inbox, outbox: Outbox) -> None:
+    """Encoder thread: requests to token ids, in order of arrival."""
+    while True:
+        submit = outbox.get()
+        try:
+            inbox.put((submit.id, *encoder.encode(submit.id, submit.request)))
+        except Exception as error:  # whatever a template or a tokenizer does, only this request fails
+            inbox.put((submit.id, _error(error), None))
+
+
+def _serve(channel: Channel, options: LoadOptions, inbox: Inbox, outbox: Outbox) -> None:
+    reported_ns = 0
+
+    def progress(fraction: float) -> None:
+        nonlocal reported_ns
+        if now_ns() - reported_ns > PROGRESS_EVERY_NS:
+            reported_ns = now_ns()
+            channel.send(LoadProgress(progress=fraction))
+
+    backend = backends.load(options, progress)
+    encoder = Encoder(backend)
+    threading.Thread(target=_encode, args=(encoder, inbox, outbox), name="encoder", daemon=True).start()
+    info = msgspec.structs.replace(backend.info, notices=(*backend.info.notices, *encoder.notices))
+    channel.send(Loaded(info=info, at_ns=now_ns()))
+    Worker(channel, backend, inbox).run()
+
+
+def main() -> None:
+    """Entry point of the worker process: the first frame is ``LoadOptions``, commands follow."""
+    # The encoder thread's Python must not keep the model thread waiting between steps.
+    sys.setswitchinterval(0.0005)
+    channel = claim_stdio()
+    options = channel.receive(msgspec.msgpack.Decoder(LoadOptions))
+    if options is None:
+        return
+    inbox: Inbox = queue.SimpleQueue()
+    outbox: Outbox = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(channel, inbox, outbox), name="reader", daemon=True).start()
+    try:
+        _serve(channel, options, inbox, outbox)
+    except Exception as error:
+        channel.send(Fatal(error=_error(error).fault()))
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
