@@ -95,7 +95,8 @@ class Cuts:
         """
         marks: set[tuple[int, str]] = set()
         for start, end in self._controls.find(text):
-            marks |= {(start + 1, self._cut), (start + (end > start + 1), self._cut)}
+            # A single character cannot be cut; it is set apart, and two cuts before it say that it is text.
+            marks |= {(start, 2 * self._cut), (end, self._cut)} if end == start + 1 else {(start + 1, self._cut)}
         # A template may strip the text, so its edges without white space count as well.
         core = len(text) - len(text.lstrip()), len(text.rstrip())
         for start, end in {(0, len(text)), core}:
@@ -120,8 +121,12 @@ class Cuts:
             found = self._controls.find(text[before : seam + reach])
             if any(before + start < seam < before + end for start, end in found):
                 cuts.append(seam)
-        pieces = [piece for part in _split(text, cuts) for piece in part.split(self._cut)]
-        return [(piece, not (index and piece in self._controls.single)) for index, piece in enumerate(pieces) if piece]
+        pieces: list[tuple[str, bool]] = []
+        for part in _split(text, cuts):
+            for before, piece in pairwise(["start", *part.split(self._cut)]):
+                if piece:
+                    pieces.append((piece, before != "" or piece not in self._controls.single))
+        return pieces
 
 
 def _split(text: str, places: list[int]) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial, wraps
 from types import BuiltinMethodType
-from typing import Any, ClassVar, NoReturn, Self, cast
+from typing import Any, NoReturn, Self, cast
 
 from jinja2 import TemplateError, nodes, pass_context
 from jinja2.ext import Extension, LoopControlExtension
@@ -31,9 +31,9 @@ from localinfer.chat.reasoning import TAGS
 from localinfer.errors import BadRequest, ModelFileInvalid
 from localinfer.types import Message
 
-_MAX_SOURCE = 200_000
+_MAX_SOURCE = 65_536
 _MAX_RENDERED = 8_000_000
-_UNITS, _UNITS_PER_CHARACTER, _UNITS_PER_TURN = 20_000_000, 64, 40_000
+_UNITS, _UNITS_PER_CHARACTER, _UNITS_PER_TURN = 10_000_000, 40, 100_000
 _OPENINGS = tuple(opening for opening, _ in TAGS)
 
 
@@ -122,7 +122,7 @@ class _Broken(Exception):
 
 def _shown(error: Exception) -> str:
     """What an error says, fit for a screen: a template's own words may be anything."""
-    said = str(error) or type(error).__name__
+    said = "it nests too deeply" if isinstance(error, RecursionError) else str(error) or type(error).__name__
     return "".join(character if character.isprintable() else " " for character in said[:200])
 
 
@@ -236,7 +236,7 @@ class _Instrumented(NodeTransformer):
 class _Generation(Extension):
     """``{% generation %}`` marks what a model is trained on; here it is only a scope."""
 
-    tags: ClassVar[set[str]] = {"generation"}
+    tags = {"generation"}  # noqa: RUF012 - Jinja's own declaration
 
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno

@@ -21,10 +21,17 @@ def safe(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+class ReaderGone(Exception):
+    """Whoever read our standard output has closed it: there is nobody left to write for."""
+
+
 def write(text: str) -> None:
-    """A piece of the answer to standard output, at once."""
-    sys.stdout.write(safe(text))
-    sys.stdout.flush()
+    """A piece of the answer to standard output, at once. Raises ``ReaderGone``."""
+    try:
+        sys.stdout.write(safe(text))
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise ReaderGone from error
 
 
 def note(text: str) -> None:

@@ -6,40 +6,41 @@ import sys
 import traceback
 from collections.abc import Callable
 
+import typer
+
+from localinfer.cli.console import ReaderGone, report
+from localinfer.errors import BadRequest, LocalInferError
+
 INTERRUPTED = 130
 
 
 def guarded(command: Callable[[], object]) -> int:
     """Run ``command`` and return the exit code."""
-    import click
-
     try:
         result = command()
-    except KeyboardInterrupt:
-        return _interrupted()
-    except click.exceptions.Abort:
-        return _interrupted()
-    except click.ClickException as error:
-        error.show()
+    except typer.TyperException as error:
+        report(BadRequest(error.format_message().rstrip("."), f"Run “{_help(error)}”."))
         return error.exit_code
-    except BrokenPipeError:
-        # The reader of our output has gone; keep the interpreter from complaining when it flushes at exit.
+    except (KeyboardInterrupt, typer.Abort):
+        result = INTERRUPTED
+    except ReaderGone:
+        # Keep the interpreter from complaining when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         return _failed(error)
+    if result == INTERRUPTED:
+        with contextlib.suppress(OSError):
+            sys.stderr.write("\nStopped.\n" if sys.stderr.isatty() else "Stopped.\n")
     return result if isinstance(result, int) else 0
 
 
-def _interrupted() -> int:
-    sys.stderr.write("\nStopped.\n")
-    return INTERRUPTED
+def _help(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path if context else 'localinfer'} --help"
 
 
 def _failed(error: Exception) -> int:
-    from localinfer.cli.console import report
-    from localinfer.errors import LocalInferError
-
     if not isinstance(error, LocalInferError):
         error = LocalInferError(f"Something unexpected happened: {error or type(error).__name__}", _log(error))
     with contextlib.suppress(OSError):

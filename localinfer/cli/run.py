@@ -6,7 +6,7 @@ import sys
 from localinfer.cli import console, figures
 from localinfer.engine import WorkerEngine
 from localinfer.engines import open_engine
-from localinfer.errors import BadRequest
+from localinfer.errors import BadRequest, LocalInferError
 from localinfer.generation import check
 from localinfer.models.catalog import catalog
 from localinfer.types import Done, GenerationRequest, Loading, LoadOptions, Message, Reasoning, Sampling, Text
@@ -64,7 +64,7 @@ def _stream(engine: WorkerEngine, request: GenerationRequest, *, as_json: bool, 
                     loading.clear()
                 case _:
                     pass
-    except BaseException:
+    except (KeyboardInterrupt, LocalInferError):
         loading.clear()
         if not last.endswith("\n"):
             console.write("\n")

@@ -146,7 +146,7 @@ def _child(
         try:
             yield child
         finally:
-            pass
+            child.kill()
             reader.join()
 
 

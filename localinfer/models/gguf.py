@@ -77,7 +77,8 @@ class Header(Value, frozen=True):
     """What the header of one GGUF file says. What it does not say is None.
 
     A head count is one number, or one per layer. ``parameters`` and ``weights_bytes`` are those of the tensors in this
-    file. ``context_length`` and ``sliding_window`` are tokens. ``split_no`` counts from 0.
+    file. ``context_length`` and ``sliding_window`` are tokens. ``split_no`` counts from 0; parts after the first say
+    little, not even the ``architecture``, which is empty then.
     """
 
     version: int
@@ -175,17 +176,19 @@ class _Reader:
         return int(self.number(_U64))
 
     def string(self) -> str:
+        return self._text(self.u64())
+
+    def label(self, what: str) -> str:
+        """A text that can only be short."""
         length = self.u64()
+        if length > _MAX_LABEL_BYTES:
+            self.fail(f"one {what} is {length:,} bytes long")
+        return self._text(length)
+
+    def _text(self, length: int) -> str:
         self.need(self.pos + length)
         start, self.pos = self.pos, self.pos + length
         return self._data[start : self.pos].decode("utf-8", "replace")
-
-    def label(self, what: str) -> str:
-        """A name that must be unique and short."""
-        length = _U64.unpack(self.peek(_U64.size).ljust(_U64.size, b"\xff"))[0]
-        if length > _MAX_LABEL_BYTES and self.pos + _U64.size <= self.size:
-            self.fail(f"one {what} is {length:,} bytes long")
-        return self.string()
 
     def skip(self, kind: int, key: str) -> None:
         """Pass over one value without keeping it."""
@@ -239,8 +242,9 @@ def _header(reader: _Reader) -> Header:
     elif metadata.count("split.count", 1) == 1:
         reader.fail("it holds no weights", "Get the file with the weights.")
 
-    architecture = metadata.text("general.architecture")
-    if not architecture:
+    split_no = metadata.count("split.no", 0)
+    architecture = metadata.text("general.architecture") or ""
+    if not architecture and not split_no:
         reader.fail("it does not say what architecture it has")
     return Header(
         version=version,
@@ -258,7 +262,7 @@ def _header(reader: _Reader) -> Header:
         sliding_window=metadata.count(f"{architecture}.attention.sliding_window"),
         has_chat_template="tokenizer.chat_template" in metadata.keys,
         tokenizer_model=metadata.text("tokenizer.ggml.model"),
-        split_no=metadata.count("split.no", 0),
+        split_no=split_no,
         split_count=metadata.count("split.count", 1),
         file_size_bytes=reader.size,
         weights_bytes=weights_bytes,

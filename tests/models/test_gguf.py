@@ -137,6 +137,12 @@ class TestHeader:
         path.write_bytes(file([LLAMA, pair("split.count", U32, struct.pack("<I", 2))], []))
         assert check(path).tensor_count == 0
 
+    def test_later_parts_of_a_split_say_little(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.gguf"
+        path.write_bytes(file([pair("split.no", 2, bytes([1, 0])), pair("split.count", 2, bytes([2, 0]))]))
+        header = check(path)
+        assert (header.architecture, header.split_no, header.weights_bytes) == ("", 1, 32)
+
     def test_unicode_paths(self, model: Path, tmp_path: Path) -> None:
         path = tmp_path / "Größe 模型 😸.gguf"
         path.write_bytes(model.read_bytes())
