@@ -142,7 +142,7 @@ def _elements(value: Iterable[object]) -> Iterator[object]:
         yield from value.values()
 
 
-# How filters are paid for that take long, or whose result can be bigger than their arguments. The arguments are Jinja's.
+# How filters are paid for that take long or can make more than they are given. The arguments are Jinja's.
 
 
 def _each(budget: Budget, value: object, *arguments: object, **named: object) -> None:

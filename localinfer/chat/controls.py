@@ -117,9 +117,9 @@ class Cuts:
         cuts: list[int] = []
         for part in rendered.split(self._seam)[:-1]:
             seam += len(part)
-            before = max(0, seam - reach)
-            found = self._controls.find(text[before : seam + reach])
-            if any(before + start < seam < before + end for start, end in found):
+            near = max(0, seam - reach)
+            found = self._controls.find(text[near : seam + reach])
+            if any(near + start < seam < near + end for start, end in found):
                 cuts.append(seam)
         pieces: list[tuple[str, bool]] = []
         for part in _split(text, cuts):
