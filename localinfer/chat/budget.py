@@ -9,8 +9,8 @@ import json
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, ValuesView
 from operator import length_hint
 
-LIGHT = 2
-CALL = 64
+LIGHT = 2  # one node of a template's syntax tree
+CALL = 64  # one call of a Python function
 _ELEMENT = 4
 _SLOW = 8
 _MAX_BITS = 8192
@@ -206,6 +206,5 @@ METHODS: dict[type, frozenset[str]] = {
         ]
     ),
     dict: frozenset({"get", "items", "keys", "values"}),
-    list: frozenset({"count", "index"}),
-    tuple: frozenset({"count", "index", "grouper", "list"}),
+    tuple: frozenset({"grouper", "list"}),
 }

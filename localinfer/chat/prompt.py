@@ -56,7 +56,7 @@ def _continued(tokenizer: Tokenizer, text: str, special: bool) -> list[int]:
     return tokenizer.encode(text, special=special)
 
 
-def turns(messages: Sequence[Message]) -> list[Turn]:
+def as_turns(messages: Sequence[Message]) -> list[Turn]:
     """Messages as the dictionaries that templates are written for."""
     return [
         {"role": message.role, "content": message.content}

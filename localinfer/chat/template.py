@@ -26,7 +26,7 @@ from jinja2.visitor import NodeTransformer
 from localinfer.chat import builtin
 from localinfer.chat.budget import CALL, DEEP_TESTS, FILTERS, LIGHT, METHODS, Budget, WorkLimit
 from localinfer.chat.controls import Controls, Cuts
-from localinfer.chat.prompt import Prompt, Tokenizer, Turn, encode_pieces, turns, without_system
+from localinfer.chat.prompt import Prompt, Tokenizer, Turn, as_turns, encode_pieces, without_system
 from localinfer.chat.reasoning import TAGS
 from localinfer.errors import BadRequest, ModelFileInvalid
 from localinfer.types import Message
@@ -83,7 +83,7 @@ class ChatTemplate:
         """
         if not messages:
             raise BadRequest("There is no message to answer.", "Send at least one message.", param="messages")
-        given = turns(messages) if self._takes_system else without_system(turns(messages))
+        given = as_turns(messages) if self._takes_system else without_system(as_turns(messages))
         cuts = Cuts(self._controls, [self._source, *(text for turn in given for text in turn.values())])
         protected = [
             {key: text if key == "role" else cuts.protect(text, _OPENINGS) for key, text in turn.items()}
@@ -313,13 +313,13 @@ class _Environment(ImmutableSandboxedEnvironment):
             _SPEND: self._paying(Budget.spend),
             _DEEP: self._paying(Budget.deep),
             _SHALLOW: self._paying(Budget.shallow),
-            **{name: self._guarded(JINJA_FILTERS[name], pay) for name, pay in FILTERS.items()},
+            **{name: self._guarded(JINJA_FILTERS[name], pay, eager=True) for name, pay in FILTERS.items()},
             **dict.fromkeys(("string", "safe"), lambda value: self.budget.string(value)),
             **dict.fromkeys(("e", "escape", "forceescape"), lambda value: html.escape(self.budget.string(value))),
             "tojson": lambda *args, **kwargs: self.budget.json(*args, **kwargs),
         }
         self.tests = {
-            name: self._guarded(test, Budget.deep if name in DEEP_TESTS else Budget.shallow)
+            name: self._guarded(test, Budget.deep if name in DEEP_TESTS else Budget.shallow, eager=False)
             for name, test in JINJA_TESTS.items()
         }
 
@@ -332,19 +332,16 @@ class _Environment(ImmutableSandboxedEnvironment):
 
         return paying
 
-    def _guarded(self, function: Any, pay: Callable[..., None]) -> Callable[..., Any]:
-        """``function``, paid for by its arguments. What it makes lazily is made at once."""
+    def _guarded(self, function: Any, pay: Callable[..., None], *, eager: bool) -> Callable[..., Any]:
+        """``function``, paid for by its arguments. ``eager``: what is given or made lazily is made at once."""
         leading = int(hasattr(function, "jinja_pass_arg"))
 
         @wraps(function)
         def guarded(*args: Any, **kwargs: Any) -> Any:
-            values = [list(value) if isinstance(value, Iterator) else value for value in args[leading:]]
+            values = [list(value) if eager and isinstance(value, Iterator) else value for value in args[leading:]]
             pay(self.budget, *values, **kwargs)
             result = function(*args[:leading], *values, **kwargs)
-            if isinstance(result, Iterator):
-                result = iter(list(result))
-            self.budget.shallow(result)
-            return result
+            return iter(list(result)) if eager and isinstance(result, Iterator) else result
 
         return guarded
 
@@ -357,7 +354,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         values = [*args, *(value for name, value in kwargs.items() if not name.startswith("_"))]
         if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, str):
             self.budget.search(function.__self__, values)
-        elif isinstance(function, Macro | LoopContext) or function is _Namespace:
+        elif isinstance(function, Macro | LoopContext | partial) or function is _Namespace:
             self.budget.shallow(*values)
         else:
             self.budget.deep(*values)

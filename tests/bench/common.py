@@ -5,12 +5,15 @@ machine’s speed drifts. A ratio is the median of the pairs’ ratios.
 """
 
 import argparse
+import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
+import psutil
 
 from localinfer.metrics import percentile
 from tests.bench.clients import Side
@@ -117,14 +120,36 @@ def number(value: float) -> str:
 
 
 def interleave(pairs: int, ours: Callable[[int], T], peer: Callable[[int], T]) -> Pairs[T]:
-    """Measure both sides ``pairs`` times, in changing order; each gets the number of the pair."""
+    """Measure both sides ``pairs`` times, in changing order; each gets the number of the pair.
+
+    What they start they must have ended when they return.
+    """
     taken: Pairs[T] = Pairs([], [])
     for index in range(pairs):
         steps = [("localinfer", taken.ours, ours), ("llama.cpp", taken.peer, peer)]
         for name, results, measure in steps if index % 2 == 0 else reversed(steps):
+            before = _cpu_s()
             results.append(measure(index))
-            print(f"  pair {index + 1} of {pairs}, {name}: {results[-1]}", file=sys.stderr, flush=True)
+            elsewhere = _elsewhere(before, _cpu_s())
+            print(
+                f"  pair {index + 1} of {pairs}, {name}, {elsewhere:.1f} cores busy elsewhere: {results[-1]}",
+                file=sys.stderr,
+                flush=True,
+            )
     return taken
+
+
+def _cpu_s() -> tuple[float, float, float]:
+    """Now; seconds of busy cores of the whole machine; those of this process and of its children that have ended."""
+    busy, own = psutil.cpu_times(), os.times()
+    idle = busy.idle + getattr(busy, "iowait", 0.0)
+    return time.monotonic(), sum(busy[:8]) - idle, sum(own[:4])
+
+
+def _elsewhere(before: tuple[float, float, float], after: tuple[float, float, float]) -> float:
+    """Cores that other programs kept busy on average: where it is not about zero, the figures say little."""
+    wall_s, busy_s, own_s = (b - a for a, b in zip(before, after, strict=True))
+    return max(0.0, busy_s - own_s) / wall_s
 
 
 def compare(model: Path, measure: Callable[[Side, int], T], *, slots: int, context: int, pairs: int) -> Pairs[T]:

@@ -6,10 +6,10 @@ Decode is 128 tokens from a depth of 256, prefill is 512 fresh tokens at depth 0
 With ``--busy`` another program keeps one core busy meanwhile, as a browser or a compiler does.
 """
 
-import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -21,6 +21,7 @@ from tests.bench.ours import worker
 from tests.bench.prompts import token_ids
 
 DEPTH, OUTPUT, PROMPT = 256, 128, 512
+CONTEXT = 1024
 DECODE, PREFILL = ratio_at_least(0.97), ratio_at_least(0.97)
 BUSY_DECODE = ratio_at_least(1.5)
 
@@ -34,20 +35,18 @@ class Speed(msgspec.Struct, frozen=True):
 
 def measure(model: Path, pairs: int, *, busy: bool = False) -> list[Row]:
     """Decode and prefill, on an idle machine or beside a busy neighbour."""
-    with contextlib.ExitStack() as stack:
-        if busy:
-            stack.enter_context(busy_core())
-        side = stack.enter_context(worker(model, slots=1, context=DEPTH + PROMPT + OUTPUT))
 
-        def ours(pair: int) -> Speed:
+    def ours(pair: int) -> Speed:
+        with worker(model, slots=1, context=CONTEXT) as side:
             # The first token comes from the prefill: one more than OUTPUT makes OUTPUT passes.
             decode = generate(side, Job(token_ids(DEPTH, f"decode {pair}"), OUTPUT + 1))
             prefill = generate(side, Job(token_ids(PROMPT, f"prefill {pair}"), 1))
-            return Speed(decode.decode_tps, prefill.prefill_tps)
+        return Speed(decode.decode_tps, prefill.prefill_tps)
 
-        def peer(_pair: int) -> Speed:
-            return Speed(llama_bench(model, output=OUTPUT, depth=DEPTH), llama_bench(model, prompt=PROMPT))
+    def peer(_pair: int) -> Speed:
+        return Speed(llama_bench(model, output=OUTPUT, depth=DEPTH), llama_bench(model, prompt=PROMPT))
 
+    with busy_core() if busy else nullcontext():
         taken = interleave(pairs, ours, peer)
     beside = " beside a busy core" if busy else ""
     decode, prefill = _targets(busy)
@@ -61,7 +60,7 @@ def _targets(busy: bool) -> tuple[Target, Target | None]:
     return (BUSY_DECODE, None) if busy else (DECODE, PREFILL)
 
 
-@contextlib.contextmanager
+@contextmanager
 def busy_core() -> Iterator[None]:
     """Another program computes on one core."""
     neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])

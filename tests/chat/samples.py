@@ -127,8 +127,10 @@ nothing
 {{ messages|selectattr('role', 'equalto', 'user')|list|length }} of {{ messages|length }}
 {{ {'b': [1, 'é<'], 'a': none}|tojson }}{{ [1, {'a': 2}]|tojson(indent=2) }}
 {{ {'b': 1, 'a': 2}|tojson(sort_keys=true) }}
-{{ '{}-{:>4}-{name}'.format(1, 2.5, name='x') }}{{ ', '.join(['a', 'b']) }}{{ 'aXbX'.replace('X', '-') }}
+{{ '{}-{:>4}-{name}'.format(1, 2.5, name='x') }}{{ ', '.join(['a', 'b']) ~ '/'.join(messages|map(attribute='role')) }}{{ 'aXbX'.replace('X', '-') }}
 {{ 'a\\nb'|indent(2) }}{{ 'a b'|title }}{{ ('%s'|replace('%s', 'y')) ~ 1 ~ none }}{{ '7'|int + 2 ** 3 * 2 % 7 }}
+{{ messages|map('length') is sequence }}{{ messages is iterable }}{{ ['b', 'a', 'b']|unique|sort|join }}
+{{ 'yes' if messages|selectattr('role', 'equalto', 'tool') else 'no' }}{{ messages|rejectattr('content')|list }}
 {% set text %}{{ messages[0].content }}{{ eos_token }}{% endset %}{{ text|length }}{{ text[:3] }}
 {% for key, value in {'x': 1, 'y': 2}|dictsort %}{{ key }}{{ value }}{{ loop.cycle('a', 'b') }}{% endfor %}
 {%- for key, value in {'x': 1}|items %}{{ key }}{{ value }}{% endfor %}

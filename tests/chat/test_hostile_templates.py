@@ -20,7 +20,8 @@ TEXT = "{% set a = 'a' * 1000000 %}{% set b = 'b' * 100000 %}"
 
 HOSTILE = {
     "nested loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-    "nested loops with a test": "{% for a in range(99999) %}{% for b in range(99999) if a == b %}{% endfor %}{% endfor %}",
+    "nested loops with a test": "{% for a in range(99999) %}{% for b in range(99999) if a == b %}"
+    "{% endfor %}{% endfor %}",
     "a recursive loop": "{% for i in range(99999) recursive %}{{ loop(range(99999)) }}{% endfor %}",
     "a long body": "{% for i in range(99999) %}" + "{% set x = i.a.b if i.a else i %}" * 900 + "{% endfor %}",
     "long literals": "{% set x %}{% for i in range(99999) %}" + "y" * 50_000 + "{% endfor %}{% endset %}",
@@ -91,7 +92,7 @@ HOSTILE = {
     "brackets": "{{ " + "(" * 9000 + "1" + ")" * 9000 + " }}",
     "a long sum": "{{ 1" + "+1" * 20_000 + " }}",
     "many conditions": "{% if 1 %}" * 2000 + "{% endif %}" * 2000,
-    "many alternatives": "{% if a %}" + "{% elif b %}" * 4000 + "{% endif %}",
+    "many alternatives": "{% if a %}" + "{% elif b %}" * 4000 + "{% endif %}{{ 1 // 0 }}",
     "many open braces": "{{ '" * 15_000,
     "many comments": "{#" * 30_000,
     "many lines": "\n {% if a %}\n {% endif %}" * 2400 + "{{",
@@ -140,6 +141,11 @@ def test_what_is_private_is_not_shown(attempt: str) -> None:
     assert "class" not in said
     assert "built-in" not in said
     assert "object at" not in said
+
+
+@pytest.mark.parametrize("harmless", [LISTS, TUPLES, TEXT, GROW + "{% endfor %}"])
+def test_what_the_attacks_are_made_of_is_harmless(harmless: str) -> None:
+    assert ChatTemplate.load(CHATML, harmless + CONTENTS).name == "model"
 
 
 def test_an_attack_that_waits_for_its_moment() -> None:

@@ -2,14 +2,14 @@
 
 import pytest
 
-from localinfer.chat.prompt import encode_pieces, turns, without_system
+from localinfer.chat.prompt import as_turns, encode_pieces, without_system
 from localinfer.types import Message
 from tests.chat.vocabulary import MISTRAL, Vocabulary
 
 
 def test_messages_become_dictionaries() -> None:
     messages = [Message(role="user", content="a"), Message(role="assistant", content="", reasoning="b")]
-    assert turns(messages) == [
+    assert as_turns(messages) == [
         {"role": "user", "content": "a"},
         {"role": "assistant", "content": "", "reasoning_content": "b"},
     ]
