@@ -3,21 +3,19 @@
 from contextlib import ExitStack
 
 from backends.base import Load, Progress, SequenceJob, StepEvent
-from backends.llama_cpp.library import lib
+from backends.llama_cpp.library import devices, lib
 from backends.llama_cpp.native import KV_TYPES, ContextOptions, NativeContext, NativeModel
 from backends.llama_cpp.prefix import PrefixCache
+from backends.llama_cpp.room import Need, Room, make_room
 from backends.llama_cpp.scheduler import Scheduler
 from backends.llama_cpp.threads import FreeCores, available_cores
 from backends.llama_cpp.tokenizer import LlamaTokenizer
-from localinfer.errors import BackendUnavailable, BadRequest, DoesNotFit
+from localinfer.errors import BackendUnavailable, BadRequest
 from localinfer.machine import available_memory_bytes
 from localinfer.types import LoadOptions, ModelInfo
 
-DEFAULT_CONTEXT = 8192
-LEAST_CONTEXT = 512
 BATCH = 2048
 SNAPSHOT_BYTES = 64 * 1024 * 1024
-_MEMORY_SHARE = 0.8  # of the available memory may go to the KV cache
 
 
 class LlamaCppBackend:
@@ -42,25 +40,24 @@ class LlamaCppBackend:
                     "Run “localinfer doctor” for the reason, or leave out --require-gpu.",
                 )
             self._threads = options.threads or (self._cores.poll() if self._cores else 1)
-            length = _context_length(self._model, options)
+            room = _room(self._model, options)
             self._context = NativeContext(
                 self._model,
                 ContextOptions(
-                    context=length,
+                    cells=room.cells,
                     sequences=options.slots,
                     outputs=options.slots,
                     batch=BATCH,
                     threads=self._threads,
                     kv_type=options.kv_type,
-                    unified=options.unified,
+                    unified=room.unified,
                 ),
             )
             resources.callback(self._context.close)
             self.tokenizer = LlamaTokenizer(self._model)
-            self.info = self._describe(options, length)
-            self._scheduler = Scheduler(
-                self._model, self._context, self._prefix_cache(options, length), self.tokenizer, length
-            )
+            self.info = self._describe(options, room.context)
+            cache = self._prefix_cache(options, room.context)
+            self._scheduler = Scheduler(self._model, self._context, cache, self.tokenizer, room.context)
             self._resources = resources.pop_all()
 
     def submit(self, job: SequenceJob) -> None:
@@ -103,6 +100,8 @@ class LlamaCppBackend:
     def _describe(self, options: LoadOptions, length: int) -> ModelInfo:
         done, total = self._model.offloaded
         placement = f"GPU {done}/{total} layers" if done else "CPU"
+        trained = int(lib.llama_model_n_ctx_train(self._model.pointer))
+        beyond = f"The model was trained with {trained:,} tokens; beyond them its text gets worse."
         return ModelInfo(
             name=options.name,
             backend="llama.cpp",
@@ -115,30 +114,20 @@ class LlamaCppBackend:
             kv_bytes=self._context.kv_bytes,
             placement=placement,
             threads=self._threads,
+            notices=(beyond,) if 0 < trained < length else (),
         )
 
 
-def _context_length(model: NativeModel, options: LoadOptions) -> int:
-    """Tokens per slot: what was asked for, else the smaller of 8,192, the trained context and what memory allows.
-
-    Raises ``DoesNotFit`` for a context that certainly exceeds the machine's memory: the system would end the process.
-    """
-    per_token = model.kv_bytes_per_token(options.kv_type) * options.slots
-    available = available_memory_bytes()
-    if options.context is None:
-        trained = int(lib.llama_model_n_ctx_train(model.pointer)) or DEFAULT_CONTEXT
-        affordable = int(available * _MEMORY_SHARE) // max(1, per_token) // 256 * 256
-        return max(LEAST_CONTEXT, min(DEFAULT_CONTEXT, trained, affordable))
-    # At least this share of the layers attends to everything, in the sparsest models there are.
-    least = options.context * per_token // (8 if model.window or model.hybrid else 1)
-    if least > available and not model.offloaded[0]:
-        slots = f" in {options.slots} slots" if options.slots > 1 else ""
-        raise DoesNotFit(
-            f"A context of {options.context:,} tokens{slots} needs {least / 2**30:.1f} GiB, "
-            f"but {available / 2**30:.1f} GiB are free.",
-            f"Ask for a smaller context, for example {max(LEAST_CONTEXT, available // 2 // max(1, per_token)):,}.",
-        )
-    return options.context
+def _room(model: NativeModel, options: LoadOptions) -> Room:
+    """Cells for the cache, from the memory of where it will be: the GPUs if layers were placed there."""
+    gpus = [device.free_bytes for device in devices() if "GPU" in device.kind] if model.offloaded[0] else []
+    need = Need(
+        cell_bytes=model.kv_bytes_per_token(options.kv_type),
+        dense=not (model.window or model.hybrid),
+        trained_context=int(lib.llama_model_n_ctx_train(model.pointer)),
+        available_bytes=sum(gpus) or available_memory_bytes(),
+    )
+    return make_room(need, context=options.context, slots=options.slots, unified=options.unified)
 
 
 def load(options: LoadOptions, progress: Progress) -> LlamaCppBackend:

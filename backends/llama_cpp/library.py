@@ -39,9 +39,9 @@ def _bindings() -> Any:
         ) from error
 
 
-# ggml's threads wait for each other hundreds of times a token. GNU OpenMP spins for milliseconds before it lets the core
-# go to the thread it waits for; with a short spin, a machine that becomes busy is up to ten times faster and an idle one
-# as fast. Read by the OpenMP library when it is loaded.
+# ggml's threads wait for each other hundreds of times a token. GNU OpenMP spins for milliseconds before it lets the
+# core go to the thread it waits for. With a short spin a machine that becomes busy is up to ten times faster, an idle
+# one as fast. The OpenMP library reads this when it is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 lib: Any = _bindings()
 

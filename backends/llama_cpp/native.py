@@ -108,9 +108,9 @@ class NativeModel:
 
 
 class ContextOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """``context`` is tokens per sequence; ``outputs`` is how many rows of logits one pass may ask for."""
+    """``cells`` are for all sequences together; ``outputs`` is how many rows of logits one pass may ask for."""
 
-    context: int
+    cells: int
     sequences: int
     outputs: int
     batch: int
@@ -124,7 +124,7 @@ class NativeContext:
 
     def __init__(self, model: NativeModel, options: ContextOptions) -> None:
         params = lib.llama_context_default_params()
-        params.n_ctx = -(-options.context // 256) * 256 * options.sequences
+        params.n_ctx = options.cells
         params.n_seq_max = options.sequences
         params.n_batch = options.batch
         params.n_ubatch = min(512, options.batch)
@@ -139,7 +139,7 @@ class NativeContext:
             self.pointer = lib.llama_init_from_model(model.pointer, params)
         if not self.pointer:
             raise OutOfMemory(
-                f"The context of {options.sequences} × {options.context:,} tokens cannot be created"
+                f"A context of {options.cells:,} tokens cannot be created"
                 f"{': ' + log.errors[-1] if log.errors else ''}.",
                 "Ask for a smaller context or fewer slots.",
             )

@@ -44,8 +44,8 @@ class Budget:
         self._weighed: dict[int, tuple[object, int, int]] = {}
 
     def spend(self, units: int) -> None:
-        """Pay, or raise ``WorkLimit``."""
-        self._left -= units
+        """Pay, or raise ``WorkLimit``. Nothing earns units."""
+        self._left -= max(units, 0)
         if self._left < 0:
             raise WorkLimit("it does too much work")
 
@@ -92,6 +92,10 @@ class Budget:
         sought = sum(self.weight(argument) for argument in arguments)
         self.spend(CALL + (1 + len(text)) * (1 + sought // _CHARACTERS_AT_ONCE))
 
+    def format(self, text: str) -> None:
+        """Pay for reading ``text`` as a format, whose fields may be long paths."""
+        self.spend(CALL + _SLOW * len(text))
+
     def shallow(self, *values: object, **named: object) -> None:
         """Pay for what does not look into the elements of ``values``."""
         self.spend(CALL + sum(map(size, values)) + sum(map(size, named.values())))
@@ -132,7 +136,7 @@ class Budget:
     ) -> str:
         """``value`` as JSON, as Hugging Face's ``tojson`` filter writes it."""
         weight, depth = self._weigh(value)
-        self.spend(CALL + weight * (2 + depth * (indent or 0) + sum(map(len, separators or ()))))
+        self.spend(CALL + weight * (2 + depth * max(int(indent or 0), 0) + sum(map(len, separators or ()))))
         return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
@@ -146,13 +150,16 @@ def _elements(value: Iterable[object]) -> Iterator[object]:
 
 
 def _each(budget: Budget, value: object, *arguments: object, **named: object) -> None:
-    budget.shallow(*arguments, **named)
-    budget.spend(_SLOW * size(value))
+    """An argument may be a dotted path, which is followed for each element."""
+    budget.spend(CALL + _SLOW * size(value) * _length(budget, *arguments, *named.values()))
 
 
 def _sort(budget: Budget, value: object, *arguments: object, **named: object) -> None:
-    budget.deep(*arguments, **named)
-    budget.spend(_SLOW * budget.weight(value))
+    budget.spend(CALL + _SLOW * budget.weight(value) * _length(budget, *arguments, *named.values()))
+
+
+def _length(budget: Budget, *arguments: object) -> int:
+    return 1 + sum(map(budget.weight, arguments)) // _CHARACTERS_AT_ONCE
 
 
 def _trim(budget: Budget, value: object, chars: str | None = None) -> None:
@@ -164,12 +171,12 @@ def _replace(budget: Budget, value: object, old: object, new: object, count: int
 
 
 def _join(budget: Budget, value: object, separator: object = "", attribute: object = None) -> None:
-    budget.spend(CALL + budget.weight(value) + size(value) * budget.weight(separator))
+    budget.spend(CALL + budget.weight(value) + size(value) * (budget.weight(separator) + budget.weight(attribute)))
 
 
 def _indent(budget: Budget, value: object, width: int | str = 4, first: bool = False, blank: bool = False) -> None:
     lines = 1 + len(budget.string(value).splitlines())
-    budget.spend(lines * (len(width) if isinstance(width, str) else width))
+    budget.spend(lines * (len(width) if isinstance(width, str) else int(width)))
 
 
 def _int(budget: Budget, value: object, default: object = 0, base: int = 10) -> None:

@@ -351,13 +351,16 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         # Jinja passes its own variables under names that begin with an underscore.
-        values = [*args, *(value for name, value in kwargs.items() if not name.startswith("_"))]
+        named = [value for name, value in kwargs.items() if not name.startswith("_")]
         if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, str):
-            self.budget.search(function.__self__, values)
-        elif isinstance(function, Macro | LoopContext | partial) or function is _Namespace:
-            self.budget.shallow(*values)
+            self.budget.search(function.__self__, [*args, *named])
+        elif isinstance(function, Macro | LoopContext | partial):
+            self.budget.shallow(*args, *named)
+        elif function is _Namespace:
+            self.budget.deep(*args)
+            self.budget.shallow(*named)
         else:
-            self.budget.deep(*values)
+            self.budget.deep(*args, *named)
         result = super().call(context, function, *args, **kwargs)
         self.budget.shallow(result)
         return result
@@ -374,12 +377,16 @@ class _Environment(ImmutableSandboxedEnvironment):
         text = value.__self__
         match value.__name__:
             case "format":
-                return lambda *args, **kwargs: _Formatter(self).vformat(text, args, kwargs)
+                return partial(self._format, text)
             case "replace":
                 return partial(self.budget.replaced, text)
             case "join":
                 return partial(self.budget.joined, text)
         return None
+
+    def _format(self, text: str, /, *args: Any, **kwargs: Any) -> str:
+        self.budget.format(text)
+        return _Formatter(self).vformat(text, args, kwargs)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         known = isinstance(obj, LoopContext | Namespace) or any(

@@ -127,7 +127,8 @@ nothing
 {{ messages|selectattr('role', 'equalto', 'user')|list|length }} of {{ messages|length }}
 {{ {'b': [1, 'é<'], 'a': none}|tojson }}{{ [1, {'a': 2}]|tojson(indent=2) }}
 {{ {'b': 1, 'a': 2}|tojson(sort_keys=true) }}
-{{ '{}-{:>4}-{name}'.format(1, 2.5, name='x') }}{{ ', '.join(['a', 'b']) ~ '/'.join(messages|map(attribute='role')) }}{{ 'aXbX'.replace('X', '-') }}
+{{ '{}-{:>4}-{name}'.format(1, 2.5, name='x') }}{{ 'aXbX'.replace('X', '-') }}
+{{ ', '.join(['a', 'b']) ~ '/'.join(messages|map(attribute='role')) }}
 {{ 'a\\nb'|indent(2) }}{{ 'a b'|title }}{{ ('%s'|replace('%s', 'y')) ~ 1 ~ none }}{{ '7'|int + 2 ** 3 * 2 % 7 }}
 {{ messages|map('length') is sequence }}{{ messages is iterable }}{{ ['b', 'a', 'b']|unique|sort|join }}
 {{ 'yes' if messages|selectattr('role', 'equalto', 'tool') else 'no' }}{{ messages|rejectattr('content')|list }}
