@@ -4,26 +4,38 @@
 events. Neither knows the model or the pipe.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from backends.base import Backend, Sampled, SequenceJob, Tokenizer
 from localinfer.chat.detokenizer import Detokenizer
-from localinfer.chat.reasoning import ReasoningSplitter
+from localinfer.chat.reasoning import TAGS, ReasoningSplitter
 from localinfer.chat.template import ChatTemplate, encode_text
 from localinfer.errors import BadRequest, ContextOverflow
 from localinfer.types import GenerationRequest, Prefilled, Queued, Reasoning, Text, TokenLogprob
 
 Piece = Text | Reasoning
+PLAIN_TURN = "\nUser:"
 
 
 class Reply:
     """The answer of one generation as it grows."""
 
-    def __init__(self, request: GenerationRequest, tokenizer: Tokenizer, prompt_tokens: int, reasoning: bool | None):
+    def __init__(
+        self,
+        request: GenerationRequest,
+        tokenizer: Tokenizer,
+        prompt_tokens: int,
+        *,
+        reasoning: bool | None,
+        stop: tuple[str, ...] = (),
+        tags: Mapping[int, bytes] = MappingProxyType({}),
+    ) -> None:
         self._tokenizer = tokenizer
         self._prompt_tokens = prompt_tokens
         self._ignore_eos = request.ignore_eos
-        self._detokenizer = Detokenizer(request.stop)
+        self._tags = tags
+        self._detokenizer = Detokenizer((*request.stop, *stop))
         # None: a raw prompt has no reasoning to split off.
         self._splitter = None if reasoning is None else ReasoningSplitter(opened=reasoning)
         self._thinking = bool(reasoning)
@@ -67,7 +79,7 @@ class Reply:
         for token in event.tokens:
             count += 1
             if self._ignore_eos or not self._tokenizer.is_end(token):
-                text += self._detokenizer.push(self._tokenizer.piece(token))
+                text += self._detokenizer.push(self._tags.get(token) or self._tokenizer.piece(token))
             if self.stopped:
                 break
         runs = self._split(text)
@@ -128,6 +140,9 @@ class Encoder:
         self._context = backend.info.context
         self._vocabulary = range(backend.info.vocabulary)
         self._template = ChatTemplate.load(backend.tokenizer, backend.tokenizer.chat_template)
+        # The plain template has no token that ends a turn: the next turn's beginning does.
+        self._stop = (PLAIN_TURN,) if self._template.name == "plain" else ()
+        self._tags = _tag_tokens(backend.tokenizer)
         self.notices: tuple[str, ...] = self._template.notices
 
     def encode(self, id: int, request: GenerationRequest) -> tuple[Reply, SequenceJob]:
@@ -151,7 +166,16 @@ class Encoder:
             max_tokens=request.max_tokens,
             ignore_eos=request.ignore_eos,
         )
-        return Reply(request, self._tokenizer, len(tokens), reasoning), job
+        chat = reasoning is not None
+        reply = Reply(
+            request,
+            self._tokenizer,
+            len(tokens),
+            reasoning=reasoning,
+            stop=self._stop if chat else (),
+            tags=self._tags if chat else {},
+        )
+        return reply, job
 
     def _check_ids(self, param: str, ids: Iterable[int]) -> None:
         for token in ids:
@@ -169,3 +193,13 @@ class Encoder:
         if request.prompt is not None:
             return encode_text(self._tokenizer, request.prompt), None
         return list(request.token_ids or ()), None
+
+
+def _tag_tokens(tokenizer: Tokenizer) -> dict[int, bytes]:
+    """Control tokens that are a tag of reasoning: their piece is empty, yet the splitter must see them."""
+    found = {}
+    for tag in (text for pair in TAGS for text in pair):
+        ids = tokenizer.encode(tag, special=True)
+        if len(ids) == 1 and not tokenizer.piece(ids[0]):
+            found[ids[0]] = tag.encode()
+    return found

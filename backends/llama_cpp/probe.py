@@ -1,25 +1,33 @@
-"""What the installed llama.cpp is and sees, as one JSON object on standard output. Run as a child: a broken driver may
-end the process."""
-
-import sys
-
-import msgspec
+"""What the installed llama.cpp is and sees, as one frame. Run as a child: a broken driver may end the process."""
 
 from backends.llama_cpp.library import devices, lib, system_info, version
 from backends.llama_cpp.threads import available_cores
+from localinfer.machine import Build, Device
+from localinfer.process import claim_stdio
 
 
 def main() -> None:
-    """Print the object."""
+    """Send the ``Build``."""
+    channel = claim_stdio()
     lib.llama_backend_init()
-    report = {
-        "version": version(),
-        "system_info": system_info(),
-        "gpu_offload": bool(lib.llama_supports_gpu_offload()),
-        "cores": available_cores(),
-        "devices": devices(),
-    }
-    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+    channel.send(
+        Build(
+            version=version(),
+            system_info=system_info(),
+            gpu_offload=bool(lib.llama_supports_gpu_offload()),
+            cores=available_cores(),
+            devices=tuple(
+                Device(
+                    name=device.name,
+                    description=device.description,
+                    kind=device.kind,
+                    free_bytes=device.free_bytes,
+                    total_bytes=device.total_bytes,
+                )
+                for device in devices()
+            ),
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -156,10 +156,9 @@ class _History:
 
     def __init__(self, model: NativeModel, sampling: Sampling, context: int, prompt: Sequence[int]) -> None:
         # The stages allocate their whole reach, so it must be no longer than a sequence can be.
-        penalty_reach, dry_reach = (
-            context if reach < 0 else min(reach, context) for reach in (sampling.penalty_last_n, sampling.dry_last_n)
-        )
-        breakers = [text.encode() for text in sampling.dry_sequence_breakers]
+        penalty_reach = _reach(sampling.penalty_last_n, context) if _penalises(sampling) else 0
+        dry_reach = _reach(sampling.dry_last_n, context) if sampling.dry_multiplier > 0 else 0
+        breakers = [text.encode("utf-8", "replace") for text in sampling.dry_sequence_breakers]
         penalties = lib.llama_sampler_init_penalties(
             model.n_vocab,
             penalty_reach,
@@ -211,7 +210,7 @@ class Mirostat:
         """Indices, ascending, of the tokens to draw from, given natural log-probabilities."""
         if self._version == 2:
             kept = np.flatnonzero(-log_p / math.log(2) <= self._limit)
-            return kept if len(kept) else log_p.argmax(keepdims=True)
+            return kept if len(kept) else np.array([log_p.argmax()])
         return np.sort(_top(log_p, self._count(log_p)))
 
     def _count(self, log_p: Reals) -> int:
@@ -231,10 +230,16 @@ class Mirostat:
 
 
 def _looks_back(sampling: Sampling) -> bool:
-    penalised = sampling.penalty_last_n != 0 and (
-        sampling.repeat_penalty != 1 or sampling.presence_penalty != 0 or sampling.frequency_penalty != 0
-    )
+    penalised = _penalises(sampling) and sampling.penalty_last_n != 0
     return penalised or (sampling.dry_multiplier > 0 and sampling.dry_last_n != 0)
+
+
+def _penalises(sampling: Sampling) -> bool:
+    return sampling.repeat_penalty != 1 or sampling.presence_penalty != 0 or sampling.frequency_penalty != 0
+
+
+def _reach(last_n: int, context: int) -> int:
+    return context if last_n < 0 else min(last_n, context)
 
 
 def _truncating_stages(sampling: Sampling) -> list[object]:

@@ -28,7 +28,7 @@ from backends.llama_cpp.native import NativeContext, NativeModel
 from backends.llama_cpp.pace import Pace
 from backends.llama_cpp.prefix import CHECKPOINT_EVERY, PrefixCache, Row, Tokens
 from backends.llama_cpp.sampling import Sampler
-from localinfer.errors import OutOfMemory
+from localinfer.errors import LocalInferError, OutOfMemory
 from localinfer.types import FinishReason
 
 _PACKED = 96  # prompt tokens from which a pass is efficient: adding another prompt would only delay the first
@@ -195,7 +195,12 @@ class Scheduler:
                 self._sample(feed.slot, feed.logits_row, events)
 
     def _sample(self, slot: Slot, logits_row: int, events: list[StepEvent]) -> None:
-        token, logprob = slot.sampler.sample(self._context.logits(logits_row))
+        try:
+            token, logprob = slot.sampler.sample(self._context.logits(logits_row))
+        except LocalInferError as error:  # no token is possible: this sequence alone ends
+            self._free(slot)
+            events.append(Refused(slot.job.id, error))
+            return
         slot.token = token
         slot.sampled += 1
         logprobs: tuple[Logprob, ...] = () if logprob is None else (logprob,)

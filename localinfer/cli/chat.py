@@ -1,15 +1,36 @@
-"""``localinfer chat``: a conversation line by line, for any terminal and for screen readers. It redraws nothing."""
+"""``localinfer chat``: a conversation line by line, for any terminal and for screen readers. It redraws nothing but
+the one line that says what is being waited for."""
 
+import re
+import signal
 import sys
+import threading
+from types import FrameType
+
+import typer
 
 from localinfer.cli import console, figures
-from localinfer.cli.lines import LineReader
+from localinfer.cli.lines import Entry, LineReader
 from localinfer.engine import WorkerEngine
 from localinfer.engines import open_engine
 from localinfer.errors import ContextOverflow, LocalInferError
 from localinfer.generation import Generation, check
+from localinfer.metrics import now_ns
 from localinfer.models.catalog import catalog
-from localinfer.types import GenerationRequest, Loading, LoadOptions, Message, Metrics, Reasoning, Sampling, Text
+from localinfer.types import (
+    Done,
+    GenerationRequest,
+    Loading,
+    LoadOptions,
+    Message,
+    Metrics,
+    ModelInfo,
+    Prefilled,
+    Queued,
+    Reasoning,
+    Sampling,
+    Text,
+)
 
 HELP = """\
 Type and press Enter. A pasted text of many lines is one message; so is what stands between \"\"\" and \"\"\".
@@ -18,27 +39,41 @@ Type and press Enter. A pasted text of many lines is one message; so is what sta
   /help         this text                                    /quit   leave (so does Ctrl-D)
 Ctrl-C stops the reply."""
 
+_COMMAND = re.compile(r"/[A-Za-z]+(\s|$)")  # "/usr/bin is full" is a message
+
 
 class Conversation:
-    """The turns so far and the engine that answers them."""
+    """The turns so far and the engine that answers them.
 
-    def __init__(self, engine: WorkerEngine, system: str | None, sampling: Sampling) -> None:
+    ``interactive``: a person is there, who may stop a reply. ``failure`` is the first error there was.
+    """
+
+    def __init__(self, engine: WorkerEngine, system: str | None, sampling: Sampling, *, interactive: bool) -> None:
+        self.failure: LocalInferError | None = None
         self._engine = engine
         self._sampling = sampling
         self._system = system
-        self._turns: list[Message] = []
+        self._interactive = interactive
+        self._turns: tuple[Message, ...] = ()
+        self._unanswered: str | None = None
         self._last: Metrics | None = None
 
-    def command(self, line: str) -> bool:
-        """Carry out a command; False when it was to leave."""
-        name, _, rest = line.partition(" ")
+    def take(self, entry: Entry) -> bool:
+        """Carry out a command or send a message; False when it was to leave."""
+        if entry.damaged:
+            console.note("Some bytes were not text in this terminal's encoding; they became \ufffd.")
+        if entry.verbatim or not _COMMAND.match(entry.text.strip()):
+            if entry.text.strip():
+                self._ask(entry.text, self._turns)
+            return True
+        name, _, rest = entry.text.strip().partition(" ")
         match name:
             case "/quit" | "/exit":
                 return False
             case "/help":
                 console.note(HELP)
             case "/clear":
-                self._turns.clear()
+                self._turns = ()
                 console.note("The conversation is forgotten.")
             case "/system":
                 self._system = rest.strip() or None
@@ -51,107 +86,231 @@ class Conversation:
                 console.note(f"There is no command {name}. /help lists them.")
         return True
 
-    def ask(self, text: str) -> None:
-        """Send ``text`` and write the reply. A stopped reply is kept; a failed one is not."""
-        self._turns.append(Message(role="user", content=text))
-        try:
-            self._answer()
-        except LocalInferError as error:
-            self._turns.pop()
-            console.report(error)
-            if isinstance(error, ContextOverflow):
-                console.note("  /clear starts a new conversation.")
-
     def _retry(self) -> None:
-        while self._turns and self._turns[-1].role == "assistant":
-            self._turns.pop()
-        if not self._turns:
+        if self._unanswered is not None:
+            self._ask(self._unanswered, self._turns)
+        elif self._turns:
+            *before, question, _ = self._turns
+            self._ask(question.content, tuple(before))
+        else:
             console.note("There is nothing to answer yet.")
-            return
-        self.ask(self._turns.pop().content)
 
     def _stats(self) -> None:
-        if self._last is None:
+        metrics, status = self._last, self._engine.status()
+        if metrics is None:
             console.note("No reply yet.")
-        else:
-            console.note(figures.line(self._last, self._engine.status()))
+            return
+        gaps = (("p50", metrics.itl_p50_ms), ("p90", metrics.itl_p90_ms), ("p99", metrics.itl_p99_ms))
+        context = f" of {status.model.context:,}" if status.model else ""
+        for line in (
+            figures.line(metrics, status),
+            f"prompt {_count(metrics.prompt_tokens)} tokens, {_count(metrics.cached_tokens)} of them cached · "
+            f"prefill {_count(metrics.prefill_tps)} tok/s",
+            f"ITL {' · '.join(f'{name} {_count(value, 1)}' for name, value in gaps)} ms",
+            f"context {(metrics.prompt_tokens or 0) + metrics.completion_tokens:,}{context} tokens",
+        ):
+            console.note(line)
 
-    def _answer(self) -> None:
+    def _ask(self, text: str, before: tuple[Message, ...]) -> None:
+        """Send ``text`` after the turns ``before`` and write the reply, which becomes a turn, also when it is stopped.
+        A failed reply does not; the message is kept for /retry."""
+        messages = (*before, Message(role="user", content=text))
+        # A reply that is asked for anew stays until there is another.
+        self._unanswered = text if before == self._turns else None
+        reply = _Reply()
+        try:
+            self._last = self._generate(messages, reply)
+        except LocalInferError as error:
+            reply.end()
+            self._fail(error)
+            return
+        reply.end()
+        answer = reply.message()
+        if answer is not None:
+            self._turns, self._unanswered = (*messages, answer), None
+        self._conclude(self._last, answered=answer is not None)
+
+    def _generate(self, messages: tuple[Message, ...], reply: "_Reply") -> Metrics:
         system = (Message(role="system", content=self._system),) if self._system else ()
-        request = GenerationRequest(messages=(*system, *self._turns), sampling=self._sampling)
-        generation = self._engine.submit(request)
-        reply: list[str] = []
-        try:
-            self._show(generation, reply)
-        except KeyboardInterrupt:
-            generation.cancel()
-            self._show(generation, reply)
-        console.write("\n")
-        self._last = generation.metrics
-        if text := "".join(reply):
-            self._turns.append(Message(role="assistant", content=text))
-        else:
-            self._turns.pop()
-        console.styled_note(figures.line(self._last, self._engine.status()))
+        request = GenerationRequest(messages=(*system, *messages), sampling=self._sampling)
+        with _CtrlC(self._interactive) as ctrl_c:
+            generation = self._engine.submit(request)
+            ctrl_c.stops(generation)
+            _show(generation, reply)
+        return generation.metrics
 
-    def _show(self, generation: Generation, reply: list[str]) -> None:
-        loading = console.LoadLine()
-        thinking = False
-        try:
-            for event in generation:
-                match event:
-                    case Loading():
-                        loading.show(event.progress)
-                    case Reasoning() if event.text:
-                        loading.clear()
-                        console.write_dim(event.text)
-                        thinking = True
-                    case Text() if event.text:
-                        loading.clear()
-                        if thinking:
-                            console.write_dim("\n\n")
-                            thinking = False
-                        console.write(event.text)
-                        reply.append(event.text)
-                    case _:
-                        pass
-        finally:
-            loading.clear()
+    def _fail(self, error: LocalInferError) -> None:
+        self.failure = self.failure or error
+        console.report(error)
+        if self._interactive:
+            overflow = isinstance(error, ContextOverflow)
+            console.note(
+                "  /clear forgets the conversation, /retry then sends the message again."
+                if overflow
+                else "  /retry sends the message again."
+            )
+
+    def _conclude(self, metrics: Metrics, *, answered: bool) -> None:
+        status = self._engine.status()
+        if metrics.finish_reason == "cancelled":
+            kept = "The reply is kept as far as it came." if answered else "There is no reply; /retry asks again."
+            console.note(f"[stopped] {kept}")
+        elif not answered:
+            console.note("The reply is empty; /retry asks again.")
+        elif metrics.finish_reason == "length" and status.model is not None:
+            console.note(f"The context of {status.model.context:,} tokens is full. /clear forgets the conversation.")
+        console.styled_note(figures.line(metrics, status))
+
+
+def _count(value: float | None, digits: int = 0) -> str:
+    return figures.DASH if value is None else f"{value:,.{digits}f}"
+
+
+class _Reply:
+    """A reply while it is shown: what the model thinks, dim or between marks, then the answer."""
+
+    def __init__(self) -> None:
+        self._thoughts: list[str] = []
+        self._answer: list[str] = []
+        self._last = "\n"
+
+    def think(self, text: str) -> None:
+        """A piece of what the model thinks, for a person only."""
+        if sys.stderr.isatty():
+            if not self._thoughts and not console.has_styles(sys.stderr):
+                console.note("[thinking]")
+            console.write_dim(text)
+            self._last = text
+        self._thoughts.append(text)
+
+    def say(self, text: str) -> None:
+        """A piece of the answer."""
+        if self._thoughts and not self._answer and sys.stderr.isatty():
+            self.end()
+            console.note("" if console.has_styles(sys.stderr) else "[answer]")
+        console.write(text)
+        self._answer.append(text)
+        self._last = text
+
+    def end(self) -> None:
+        """What follows begins on a line of its own."""
+        if not self._last.endswith("\n"):
+            console.write("\n")
+            self._last = "\n"
+
+    def message(self) -> Message | None:
+        """The turn it makes; None when nothing was answered."""
+        if not self._answer:
+            return None
+        return Message(role="assistant", content="".join(self._answer), reasoning="".join(self._thoughts) or None)
+
+
+class _CtrlC:
+    """Within it, Ctrl-C ends the reply of an interactive chat: at once, even while the worker is busy with a long step.
+    It raises nothing, so what has arrived is never half taken."""
+
+    def __init__(self, interactive: bool) -> None:
+        self._interactive = interactive
+        self._pressed = False
+        self._generation: Generation | None = None
+
+    def __enter__(self) -> "_CtrlC":
+        if self._interactive:
+            self._before = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._interactive:
+            signal.signal(signal.SIGINT, self._before)
+
+    def stops(self, generation: Generation) -> None:
+        """It is ``generation`` that Ctrl-C ends."""
+        self._generation = generation
+        if self._pressed:
+            _stop(generation)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._pressed = True
+        if self._generation is not None:
+            # In a thread: what the signal interrupted may hold a lock that is needed here.
+            threading.Thread(target=_stop, args=(self._generation,), daemon=True).start()
+
+
+def _stop(generation: Generation) -> None:
+    generation.cancel()
+    generation.push(Done(finish_reason="cancelled", at_ns=now_ns()))  # what the worker still says comes too late
+
+
+def _show(generation: Generation, reply: _Reply) -> None:
+    waiting = console.LoadLine()
+    waiting.reading()
+    try:
+        for event in generation:
+            match event:
+                case Loading():
+                    waiting.show(event.progress)
+                case Queued():
+                    waiting.reading()
+                case Prefilled() if event.done_tokens < event.prompt_tokens:
+                    waiting.reading(event.done_tokens / event.prompt_tokens)
+                case Reasoning() if event.text:
+                    waiting.clear()
+                    reply.think(event.text)
+                case Text() if event.text:
+                    waiting.clear()
+                    reply.say(event.text)
+                case _:
+                    pass
+    finally:
+        waiting.clear()
 
 
 def chat(reference: str | None, *, system: str | None, sampling: Sampling, options: LoadOptions, offline: bool) -> None:
-    """Talk until the input ends. Raises ``LocalInferError`` when there is no model to talk to."""
+    """Talk until the input ends. Raises ``LocalInferError`` when there is no model to talk to.
+
+    Where the input is no terminal, the first failure becomes the exit code, after all input was answered.
+    """
     check(GenerationRequest(prompt="x", sampling=sampling))
     name = reference or catalog().starter.name
+    reader = LineReader()
     with (
         console.fetching(name) as progress,
         open_engine(reference, options, offline=offline, progress=progress) as engine,
     ):
-        info = engine.load()
-        for notice in info.notices:
-            console.styled_note(notice)
-        if sys.stdin.isatty():
+        info = _load(engine)
+        if reader.interactive:
             console.note(
                 f"{info.name} · {info.description} · {info.placement} · context {info.context:,}. /help helps."
             )
-        _talk(Conversation(engine, system, sampling))
+        conversation = Conversation(engine, system, sampling, interactive=reader.interactive)
+        _talk(reader, conversation)
+    if conversation.failure is not None and not reader.interactive:
+        raise typer.Exit(conversation.failure.exit_code)
 
 
-def _talk(conversation: Conversation) -> None:
-    reader = LineReader()
+def _load(engine: WorkerEngine) -> ModelInfo:
+    waiting = console.LoadLine()
+    waiting.show()
     try:
-        while True:
-            try:
-                text = reader.read("> ")
-            except KeyboardInterrupt:
-                console.note("\nCtrl-D or /quit leaves.")
-                continue
-            if text is None:
-                return
-            if text.startswith("/") and "\n" not in text:
-                if not conversation.command(text.strip()):
-                    return
-            elif text.strip():
-                conversation.ask(text)
+        info = engine.load()
     finally:
-        reader.close()
+        waiting.clear()
+    for notice in info.notices:
+        console.note(notice)
+    return info
+
+
+def _talk(reader: LineReader, conversation: Conversation) -> None:
+    while True:
+        try:
+            entry = reader.read("> ")
+            if entry is None:
+                if reader.interactive:
+                    console.note("")
+                return
+            if not conversation.take(entry):
+                return
+        except KeyboardInterrupt:
+            if not reader.interactive:
+                raise
+            console.note("\nCtrl-D or /quit leaves.")

@@ -1,9 +1,11 @@
 """The terminal as the commands see it: what may be written to it, errors, progress."""
 
+import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from localinfer.errors import LocalInferError
 
@@ -11,6 +13,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from localinfer.models.store import FetchProgress
+
+DIM, RED = "2", "1;31"
+LOADING, READING = "Loading the model", "Reading the prompt"
+PATIENCE_S = 0.7  # nobody wants to be told about a shorter wait
 
 # Control characters a model or a file could use to command the terminal. Newline and tab stay.
 _CONTROL = {code: None for code in (*range(0x20), 0x7F, *range(0x80, 0xA0)) if chr(code) not in "\n\t"}
@@ -21,71 +27,117 @@ def safe(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def dumb() -> bool:
+    """Whether the terminal understands no escape codes, as far as the environment says."""
+    return os.environ.get("TERM", "" if os.name == "posix" else "console") in ("", "dumb", "unknown")
+
+
+def has_styles(stream: TextIO) -> bool:
+    """Whether ``stream`` is a terminal that has styles, and the person wants them."""
+    return stream.isatty() and not dumb() and not os.environ.get("NO_COLOR")
+
+
+def _styled(text: str, style: str, stream: TextIO) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if style and has_styles(stream) else text
+
+
 class ReaderGone(Exception):
     """Whoever read our standard output has closed it: there is nobody left to write for."""
 
 
-def write(text: str) -> None:
+def write(text: str, style: str = "") -> None:
     """A piece of the answer to standard output, at once. Raises ``ReaderGone``."""
     try:
-        sys.stdout.write(safe(text))
-        sys.stdout.flush()
+        _put(sys.stdout, _styled(safe(text), style, sys.stdout))
     except BrokenPipeError as error:
         raise ReaderGone from error
 
 
 def note(text: str) -> None:
     """A line for the person, on standard error."""
-    sys.stderr.write(safe(text) + "\n")
-    sys.stderr.flush()
+    _put(sys.stderr, safe(text) + "\n")
 
 
-def dim(text: str) -> str:
-    """``text`` dimmed where standard error is a terminal."""
-    return f"\x1b[2m{text}\x1b[0m" if sys.stderr.isatty() else text
+def ask(prompt: str) -> None:
+    """A prompt on standard error: what is typed follows on the same line."""
+    _put(sys.stderr, prompt)
 
 
 def write_dim(text: str) -> None:
     """A piece of what the model thinks, on standard error."""
-    sys.stderr.write(dim(safe(text)))
-    sys.stderr.flush()
+    _put(sys.stderr, _styled(safe(text), DIM, sys.stderr))
 
 
 def styled_note(text: str) -> None:
     """A dim line on standard error."""
-    sys.stderr.write(dim(safe(text)) + "\n")
-    sys.stderr.flush()
+    write_dim(text)
+    _put(sys.stderr, "\n")
 
 
 def report(error: LocalInferError) -> None:
     """An error: what is wrong, and what to do."""
-    label = "\x1b[1;31merror:\x1b[0m" if sys.stderr.isatty() else "error:"
-    sys.stderr.write(f"{label} {safe(error.message)}\n")
-    if error.hint:
-        sys.stderr.write("".join(f"  {line}\n" for line in safe(error.hint).splitlines()))
-    sys.stderr.flush()
+    hint = "".join(f"  {line}\n" for line in safe(error.hint).splitlines())
+    _put(sys.stderr, f"{_styled('error:', RED, sys.stderr)} {safe(error.message)}\n{hint}")
+
+
+def _put(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # the terminal's encoding cannot spell it all
+        stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))
+    stream.flush()
 
 
 class LoadLine:
-    """How far loading has come, rewritten in place; nothing where standard error is not a terminal."""
+    """What is being waited for, rewritten in place; a line for each thing where the terminal cannot rewrite; nothing
+    where standard error is not a terminal."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
         self._shown = 0
+        self._label = ""
 
-    def show(self, fraction: float) -> None:
-        """Show ``fraction`` (0 to 1)."""
-        if sys.stderr.isatty():
-            text = f"Loading the model {fraction:4.0%}"
-            self._shown = len(text)
-            sys.stderr.write(f"\r{text}")
-            sys.stderr.flush()
+    def show(self, fraction: float | None = None) -> None:
+        """The model is being loaded, ``fraction`` (0 to 1) of it as far as is known."""
+        self.clear()
+        self._show(LOADING, fraction)
+
+    def reading(self, fraction: float | None = None) -> None:
+        """The prompt is being read, ``fraction`` of it as far as is known; when it is not, say so only after a while."""
+        self.clear()
+        if fraction is not None:
+            self._show(READING, fraction)
+        elif sys.stderr.isatty():
+            self._timer = threading.Timer(PATIENCE_S, self._on_timer)
+            self._timer.daemon = True
+            self._timer.start()
 
     def clear(self) -> None:
         """Take it away before something else is written."""
-        if self._shown:
-            sys.stderr.write("\r" + " " * self._shown + "\r")
-            sys.stderr.flush()
-            self._shown = 0
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._shown:
+                _put(sys.stderr, "\r" + " " * self._shown + "\r")
+                self._shown = 0
+
+    def _on_timer(self) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._show(READING, None)
+
+    def _show(self, label: str, fraction: float | None) -> None:
+        if not sys.stderr.isatty():
+            return
+        if not dumb():
+            text = f"{label} ..." if fraction is None else f"{label} {fraction:4.0%}"
+            _put(sys.stderr, "\r" + text)
+            self._shown = len(text)
+        elif label != self._label:
+            note(f"{label} ...")
+        self._label = label
 
 
 @contextmanager
@@ -100,7 +152,7 @@ def fetching(reference: str) -> Iterator["Callable[[FetchProgress], None]"]:
 
 class _Bar:
     def __init__(self, reference: str) -> None:
-        self._reference = reference
+        self._reference = safe(reference)
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._stage = ""
@@ -109,7 +161,7 @@ class _Bar:
         """Show one report."""
         if state.notice:
             note(state.notice)
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not dumb():
             self._draw(state)
         elif state.stage != self._stage and state.stage in ("wait", "download"):
             size = f" ({state.total_bytes / 1e6:.0f} MB)" if state.stage == "download" else ""
@@ -140,7 +192,7 @@ def _progress_bar() -> "Progress":
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),

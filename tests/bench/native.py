@@ -36,7 +36,7 @@ def llama_bench(model: Path, *, prompt: int = 0, output: int = 0, depth: int = 0
     """Tokens per second of one ``llama-bench`` run at its own defaults."""
     test = ["-p", str(prompt), "-n", str(output), "-d", str(depth)]
     command = [tool("llama-bench"), "-m", str(model), "-r", "1", "-o", "json", *test]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     (result,) = json.loads(done.stdout)
     return float(result["avg_ts"])
 

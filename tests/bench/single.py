@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tests.bench.clients import Job, generate
-from tests.bench.common import Row, Target, interleave, parser, ratio_at_least, row, table
+from tests.bench.common import Row, interleave, parser, ratio_at_least, row, table
 from tests.bench.native import llama_bench
 from tests.bench.ours import worker
 from tests.bench.prompts import token_ids
@@ -49,15 +49,11 @@ def measure(model: Path, pairs: int, *, busy: bool = False) -> list[Row]:
     with busy_core() if busy else nullcontext():
         taken = interleave(pairs, ours, peer)
     beside = " beside a busy core" if busy else ""
-    decode, prefill = _targets(busy)
+    decode, prefill = (BUSY_DECODE, None) if busy else (DECODE, PREFILL)
     return [
         row(f"decode at depth {DEPTH}{beside}, tok/s", decode, taken, lambda speed: speed.decode_tps),
         row(f"prefill of {PROMPT}{beside}, tok/s", prefill, taken, lambda speed: speed.prefill_tps),
     ]
-
-
-def _targets(busy: bool) -> tuple[Target, Target | None]:
-    return (BUSY_DECODE, None) if busy else (DECODE, PREFILL)
 
 
 @contextmanager

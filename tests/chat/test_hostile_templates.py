@@ -14,14 +14,15 @@ CPU_SECONDS = 5
 
 LISTS = "{% set x = ['a'] %}{% set y = ['a'] %}" + "{% set x = [x, x] %}{% set y = [y, y] %}" * 60
 TUPLES = "{% set x = ('a',) %}" + "{% set x = (x, x) %}" * 60
+LONG = "{% set r = range(99999)|list %}"
 MACRO = "{% macro f(n) %}"
 GROW = "{% set ns = namespace(x='ab', l=[1]) %}{% for i in range(99999) %}"
 TEXT = "{% set a = 'a' * 1000000 %}{% set b = 'b' * 100000 %}"
 
 HOSTILE = {
     "nested loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-    "nested loops with a test": "{% for a in range(99999) %}{% for b in range(99999) if a == b %}"
-    "{% endfor %}{% endfor %}",
+    "nested loops over a list": LONG + "{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}",
+    "nested loops with a test": LONG + "{% for a in r %}{% for b in r if false %}{% endfor %}{% endfor %}",
     "a recursive loop": "{% for i in range(99999) recursive %}{{ loop(range(99999)) }}{% endfor %}",
     "a long body": "{% for i in range(99999) %}" + "{% set x = i.a.b if i.a else i %}" * 900 + "{% endfor %}",
     "long literals": "{% set x %}{% for i in range(99999) %}" + "y" * 50_000 + "{% endfor %}{% endset %}",
@@ -72,7 +73,7 @@ HOSTILE = {
     "a wide method": "{{ 'a'.ljust(10 ** 9) }}{{ 'a'.zfill(10 ** 9) }}",
     "wide tabs": "{{ '\\t'.expandtabs(10 ** 9) }}",
     "a wide indentation": "{{ 'a\\nb'|indent(10 ** 9) }}",
-    "earning by indenting": TEXT + "{{ a|indent(-10 ** 9) }}{{ a * 10 ** 9 }}",
+    "earning by indenting": "{{ 'a'|indent(-10 ** 9) }}{{ ('a' * 10 ** 8)|length }}",
     "earning by JSON": LISTS + "{{ x|tojson(indent=-10 ** 9) }}",
     "earning by repeating": "{{ 'a' * -10 ** 9 }}{{ 'a' * 10 ** 9 }}",
     "an indentation by a list": "{{ ('a\n' * 9000)|indent(range(99999)|list) }}",
@@ -152,7 +153,7 @@ def test_what_is_private_is_not_shown(attempt: str) -> None:
     assert "object at" not in said
 
 
-@pytest.mark.parametrize("harmless", [LISTS, TUPLES, TEXT, GROW + "{% endfor %}"])
+@pytest.mark.parametrize("harmless", [LISTS, TUPLES, LONG, TEXT, GROW + "{% endfor %}"])
 def test_what_the_attacks_are_made_of_is_harmless(harmless: str) -> None:
     assert ChatTemplate.load(CHATML, harmless + CONTENTS).name == "model"
 

@@ -157,9 +157,7 @@ def _files(tmp_path: Path, starter: Path) -> dict[str, tuple[Path, int, str]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "name", ["empty", "page", "not-gguf", "cut", "version", "absurd", "tiny", "missing", "folder"]
-)
+@pytest.mark.parametrize("name", ["empty", "page", "not-gguf", "cut", "version", "absurd", "tiny", "missing", "folder"])
 def test_files_that_are_no_model(name: str, tmp_path: Path, starter_model: Path) -> None:
     path, code, word = _files(tmp_path, starter_model)[name]
     assert_one_clear_error(run("run", str(path), "Hello"), code, word)
@@ -235,7 +233,9 @@ def test_a_worker_that_dies_is_explained() -> None:
 
 
 def test_the_real_starter_answers(starter_model: Path) -> None:
-    done = run("run", str(starter_model), "Repeat:", "--json", "--temperature", "0", "--max-tokens", "8", stdin=b"one two")
+    done = run(
+        "run", str(starter_model), "Repeat:", "--json", "--temperature", "0", "--max-tokens", "8", stdin=b"one two"
+    )
     figures = json.loads(done.stdout.splitlines()[-1])
     assert figures["backend"] == "llama.cpp"
     assert figures["device"].startswith("CPU ×") or "GPU" in figures["device"]

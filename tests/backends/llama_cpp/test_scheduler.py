@@ -18,6 +18,7 @@ from backends.base import (
     Finished,
     PrefillAdvanced,
     PrefillStarted,
+    Refused,
     Sampled,
     SequenceJob,
     StepEvent,
@@ -224,3 +225,15 @@ def test_a_context_beyond_the_memory_is_refused_before_it_is_allocated(model: Pa
         return  # its state does not grow with the context
     with pytest.raises(DoesNotFit, match="are free"):
         open_backend(context=2**31 // 3 - 256, slots=3)
+
+
+def test_a_sequence_without_a_possible_token_ends_alone(open_backend: Any) -> None:
+    backend = open_backend()
+    nothing = Sampling(temperature=0, logit_bias=dict.fromkeys(range(backend.info.vocabulary), float("-inf")))
+    good, bad = job(text(1, 20)), job(text(2, 20), sampling=nothing)
+    for each in (good, bad):
+        backend.submit(each)
+    events = drain(backend, {good.id})
+    refused = [event for event in events if isinstance(event, Refused)]
+    assert [event.id for event in refused] == [bad.id]
+    assert tokens_of(events)[good.id] == fresh(open_backend, text(1, 20))
