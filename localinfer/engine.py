@@ -26,12 +26,11 @@ from localinfer.types import (
     LoadOptions,
     LoadProgress,
     ModelInfo,
+    Piece,
     Queued,
-    Reasoning,
     Report,
     Stepped,
     Submit,
-    Text,
 )
 
 CRASH_LIMIT = 3
@@ -204,7 +203,7 @@ class WorkerEngine:
             if generation is None:
                 continue
             generation.push(event)
-            session.productive |= isinstance(event, Text | Reasoning | Done)
+            session.productive |= isinstance(event, Piece | Done)
             if generation.over:
                 self._forget(generation_id)
 

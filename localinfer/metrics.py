@@ -7,7 +7,7 @@ and instants, never from other rates. The definitions are those of the README.
 import time
 from collections.abc import Sequence
 
-from localinfer.types import Done, Event, Metrics, Prefilled, Queued, Reasoning, Text
+from localinfer.types import Done, Event, Metrics, Piece, Prefilled, Queued
 
 now_ns = time.perf_counter_ns
 
@@ -52,7 +52,7 @@ class Stopwatch:
                 self._prompt_tokens = event.prompt_tokens
             case Prefilled():
                 self._prefill = event
-            case Text() | Reasoning():
+            case Piece():
                 self._count(event)
                 if event.text and self._first_text_ns is None:
                     self._first_text_ns = received_ns
@@ -61,7 +61,7 @@ class Stopwatch:
             case _:
                 pass
 
-    def _count(self, event: Text | Reasoning) -> None:
+    def _count(self, event: Piece) -> None:
         if event.drafted:
             self._drafts += 1
             self._drafted += event.drafted

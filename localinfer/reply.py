@@ -12,9 +12,8 @@ from localinfer.chat.detokenizer import Detokenizer
 from localinfer.chat.reasoning import TAGS, ReasoningSplitter
 from localinfer.chat.template import ChatTemplate, encode_text
 from localinfer.errors import BadRequest, ContextOverflow
-from localinfer.types import GenerationRequest, Prefilled, Queued, Reasoning, Text, TokenLogprob
+from localinfer.types import GenerationRequest, Piece, Prefilled, Queued, Reasoning, Text, TokenLogprob
 
-Piece = Text | Reasoning
 PLAIN_TURN = "\nUser:"
 
 

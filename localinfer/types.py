@@ -152,9 +152,9 @@ class Prefilled(Value, frozen=True, tag=True):
     at_ns: int
 
 
-class Text(Value, frozen=True, tag=True):
-    """A piece of the answer. ``tokens`` were sampled in this step; the text may be empty while a character, a stop
-    string or a tag is undecided. ``drafted`` and ``accepted`` count speculation in this step."""
+class Piece(Value, frozen=True):
+    """What one step added to a reply. ``tokens`` were sampled; the text may be empty while a character, a stop string
+    or a tag is undecided. ``drafted`` and ``accepted`` count speculation in this step."""
 
     text: str
     tokens: int
@@ -164,15 +164,12 @@ class Text(Value, frozen=True, tag=True):
     logprobs: tuple[TokenLogprob, ...] = ()
 
 
-class Reasoning(Value, frozen=True, tag=True):
-    """A piece of what the model thinks before it answers; fields as in ``Text``."""
+class Text(Piece, frozen=True, tag=True):
+    """A piece of the answer."""
 
-    text: str
-    tokens: int
-    at_ns: int
-    drafted: int = 0
-    accepted: int = 0
-    logprobs: tuple[TokenLogprob, ...] = ()
+
+class Reasoning(Piece, frozen=True, tag=True):
+    """A piece of what the model thinks before it answers."""
 
 
 class Metrics(Value, frozen=True, omit_defaults=False):

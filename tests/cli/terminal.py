@@ -19,8 +19,14 @@ from tests.cli.commands import COMMAND, environment
 LONGEST_MATCH = 200  # characters of what is waited for
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
 
-# Take the terminal as the controlling one, so that Ctrl-C becomes a signal; then become the command.
-_LAUNCH = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+# Take the terminal as the controlling one, so that Ctrl-C becomes a signal; let the signal through, as it is kept from
+# what a script runs in the background; then become the command.
+_LAUNCH = """
+import fcntl, os, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 class Terminal:
@@ -101,7 +107,10 @@ class Terminal:
         deadline = time.monotonic() + timeout_s
         while self._pump(b"", deadline) is not None:
             pass
-        return self._process.wait(max(0.1, deadline - time.monotonic()))
+        try:
+            return self._process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end, but showed {self.screen[self._seen :]!r}") from None
 
     def __enter__(self) -> "Terminal":
         return self

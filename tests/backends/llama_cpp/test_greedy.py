@@ -58,7 +58,7 @@ QUESTIONS = (
 )
 TEXTS = (
     "The lighthouse stood at the end of a long spit of sand. Every evening the keeper climbed its ninety-eight steps,",
-    "Chapter 7. In winter nobody came for weeks, and the only voices were those of the gulls and of the radio. One night",
+    "Chapter 7. In winter nobody came for weeks, and the only voices were those of the gulls and of the radio. Then",
     "def fibonacci(n):\n    if n < 2:\n        return n\n",
     "Dear Sir or Madam,\n\nI am writing to",
     "| Country | Capital |\n|---|---|\n| Italy | Rome |\n| Spain |",
