@@ -12,7 +12,7 @@ from localinfer.chat.detokenizer import Detokenizer
 from localinfer.chat.reasoning import TAGS, ReasoningSplitter
 from localinfer.chat.template import ChatTemplate, encode_text
 from localinfer.errors import BadRequest, ContextOverflow
-from localinfer.types import GenerationRequest, Piece, Prefilled, Queued, Reasoning, Text, TokenLogprob
+from localinfer.types import GenerationRequest, Prefilled, Queued, Reasoning, Text, TokenLogprob
 
 PLAIN_TURN = "\nUser:"
 
@@ -71,7 +71,7 @@ class Reply:
             at_ns=at_ns,
         )
 
-    def sampled(self, event: Sampled, at_ns: int) -> Iterator[Piece]:
+    def sampled(self, event: Sampled, at_ns: int) -> Iterator[Text | Reasoning]:
         """The text that one step's tokens made certain; the last piece carries the step's counts."""
         text = ""
         count = 0
@@ -97,7 +97,7 @@ class Reply:
             logprobs=self._logprobs(event, count),
         )
 
-    def flush(self, at_ns: int) -> Iterator[Piece]:
+    def flush(self, at_ns: int) -> Iterator[Text | Reasoning]:
         """The text that was still undecided when the sequence ended."""
         runs = self._split(self._detokenizer.finish()) + self._rest()
         for kind, run in runs:
@@ -126,7 +126,7 @@ class Reply:
         )
 
 
-def _piece(thinking: bool, **fields: object) -> Piece:
+def _piece(thinking: bool, **fields: object) -> Text | Reasoning:
     kind = Reasoning if thinking else Text
     return kind(**fields)  # type: ignore[arg-type]
 
