@@ -1,14 +1,18 @@
 """How much prefill one step may carry, learnt from the steps before.
 
-While streams run, a step should last no longer than ``LOADED_S``, so that their cadence holds; without streams a step
-should end within ``UNLOADED_S``, so that new requests and cancels are taken soon. It knows only counts and seconds.
+While streams run, a step should last no longer than ``LOADED_S``, so that their cadence holds; when more prompts wait
+than streams run, the streams wait longer, because more people gain. Without streams a step should end within
+``UNLOADED_S``, so that new requests and cancels are taken soon. It knows only counts and seconds.
 """
 
-LOADED_S = 0.22
+LOADED_S = 0.24
 UNLOADED_S = 1.0
 _SMOOTHING = 0.3
-_GRAIN = 32
-_FIRST_CHUNK = 64  # before anything is known
+_FIRST_CHUNK = 64  # beside streams, before anything is known
+_SMALLEST = 16
+# Attention is computed by another kernel, which rounds otherwise, for pieces of a prompt shorter than this; such a
+# piece also costs more per token. A prompt is cut into shorter ones only where the machine is too slow for longer.
+_WHOLE = 64
 
 
 class Pace:
@@ -18,19 +22,36 @@ class Pace:
         self._capacity = capacity
         self._token_s: float | None = None
         self._decode_s = 0.0
+        self._decode_rows = 1
 
     def observe(self, prefill_tokens: int, decode_rows: int, elapsed_s: float) -> None:
         """A step fed ``prefill_tokens`` prompt tokens and one token of ``decode_rows`` streams in ``elapsed_s``."""
-        if decode_rows and not prefill_tokens:
+        if not prefill_tokens:
             self._decode_s += _SMOOTHING * (elapsed_s - self._decode_s)
-        elif prefill_tokens >= _GRAIN // 2:
-            cost = max(0.0, elapsed_s - (self._decode_s if decode_rows else 0.0)) / prefill_tokens
+            self._decode_rows = decode_rows
+        elif prefill_tokens >= _SMALLEST:
+            cost = max(elapsed_s - self._decoding_s(decode_rows), elapsed_s / 2) / prefill_tokens
             self._token_s = cost if self._token_s is None else self._token_s + _SMOOTHING * (cost - self._token_s)
 
-    def chunk(self, *, streaming: bool) -> int:
-        """Prompt tokens the next step may feed."""
-        budget = LOADED_S - self._decode_s if streaming else UNLOADED_S
+    def chunk(self, *, streams: int, waiting: int) -> int:
+        """Prompt tokens the next step may feed beside ``streams`` running; ``waiting`` prompts are not prefilled."""
         if self._token_s is None:
-            return min(_FIRST_CHUNK if streaming else self._capacity, self._capacity)
-        tokens = int(max(0.0, budget) / max(self._token_s, 1e-9))
-        return max(_GRAIN, min(tokens // _GRAIN * _GRAIN, self._capacity))
+            return min(_FIRST_CHUNK if streams else self._capacity, self._capacity)
+        budget_s = UNLOADED_S
+        if streams:
+            budget_s = min(UNLOADED_S, LOADED_S * (1 + waiting / streams)) - self._decoding_s(streams)
+        tokens = int(max(0.0, budget_s) / max(self._token_s, 1e-9))
+        grain = _WHOLE // 2 if tokens >= _WHOLE else _SMALLEST
+        return max(_SMALLEST, min(tokens // grain * grain, self._capacity))
+
+    def _decoding_s(self, rows: int) -> float:
+        return self._decode_s * rows / self._decode_rows
+
+
+def cut(remaining: int, chunk: int) -> int:
+    """How many of ``remaining`` prompt tokens to feed, about ``chunk``, so that no short piece is left for the end."""
+    if remaining <= chunk * 3 // 2:
+        return remaining
+    if remaining - chunk < _WHOLE <= chunk:
+        return remaining - _WHOLE
+    return chunk

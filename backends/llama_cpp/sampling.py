@@ -218,10 +218,10 @@ class Mirostat:
         top = log_p[_top(log_p, _MIROSTAT_TOP)]
         ranks = np.arange(1, len(top))
         t = np.log((ranks + 1) / ranks)
-        with np.errstate(all="ignore"):  # one candidate or a flat distribution: no slope
-            slope = -(t * np.diff(top)).sum() / (t * t).sum()
+        with np.errstate(all="ignore"):  # no slope with one candidate, no bound with a high target
+            slope = (t * (top[:-1] - top[1:])).sum() / (t * t).sum()
             excess = slope - 1
-            count = (excess * 2.0**self._limit / (1 - float(self._n_vocab) ** -excess)) ** (1 / slope)
+            count = (excess * np.exp2(self._limit) / (1 - float(self._n_vocab) ** -excess)) ** (1 / slope)
         return int(np.clip(np.nan_to_num(count), 1, len(log_p)))
 
     def observe(self, log_p: float) -> None:

@@ -25,7 +25,7 @@ from backends.base import (
     Tokenizer,
 )
 from backends.llama_cpp.native import NativeContext, NativeModel
-from backends.llama_cpp.pace import Pace
+from backends.llama_cpp.pace import Pace, cut
 from backends.llama_cpp.prefix import CHECKPOINT_EVERY, PrefixCache, Row, Tokens
 from backends.llama_cpp.sampling import Sampler
 from localinfer.errors import LocalInferError, OutOfMemory
@@ -108,8 +108,10 @@ class Scheduler:
         except OutOfMemory as error:
             self._make_room(error, events)
             return events
+        elapsed_s = time.perf_counter() - started
+        streams = sum(not feed.slot.prefilling for feed in feeds)
+        self._pace.observe(self._context.batch.rows - streams, streams, elapsed_s)
         self._record(feeds, events)
-        self._observe(feeds, time.perf_counter() - started)
         return events
 
     # Before the pass
@@ -146,21 +148,23 @@ class Scheduler:
     def _compose(self) -> list[_Feed]:
         batch = self._context.batch
         batch.clear()
-        running = [slot for slot in self._slots if slot.token is not None]
         feeds = [
             _Feed(slot, 1, batch.add(slot.row.index, slot.row.length, slot.token))
-            for slot in running
+            for slot in self._slots
             if slot.token is not None
         ]
-        budget = self._pace.chunk(streaming=bool(running))
+        prompts = [slot for slot in self._slots if slot.prefilling and slot.started]
+        if not prompts:
+            return feeds
+        budget = self._pace.chunk(streams=len(feeds), waiting=len(self._slots) - len(feeds))
+        room = batch.capacity - batch.rows
         fed = 0
-        for slot in self._slots:
-            if not (slot.prefilling and slot.started):
-                continue
-            if fed and (fed >= _PACKED or fed + len(slot.prompt) - slot.row.length > budget):
-                break
+        for slot in prompts:
             row = slot.row
-            end = self._chunk_end(slot, min(len(slot.prompt), row.length + budget - fed))
+            left = len(slot.prompt) - row.length
+            if fed and (fed >= _PACKED or fed + left > budget):
+                break
+            end = self._chunk_end(slot, row.length + min(cut(left, budget - fed), room - fed))
             last = end == len(slot.prompt)
             index = batch.extend(row.index, row.length, slot.prompt[row.length : end], want_last=last)
             feeds.append(_Feed(slot, end - row.length, index if last else None))
@@ -222,10 +226,6 @@ class Scheduler:
         self._slots.remove(slot)
         self._cache.release(slot.row)
         slot.sampler.close()
-
-    def _observe(self, feeds: list[_Feed], elapsed_s: float) -> None:
-        decoded = sum(feed.count == 1 and feed.logits_row is not None for feed in feeds)
-        self._pace.observe(self._context.batch.rows - decoded, decoded, elapsed_s)
 
     def _make_room(self, error: OutOfMemory, events: list[StepEvent]) -> None:
         """No cells for this pass: forget idle rows, else refuse the newest sequence."""

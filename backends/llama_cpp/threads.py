@@ -10,17 +10,25 @@ from pathlib import Path
 import psutil
 
 EVERY_S = 0.25
-_PATIENCE = 2  # samples that must agree before a change upwards
+SLACK = 0.1  # cores by which the measure must pass the middle between two counts before the count changes
+
+_NO_QUOTA = 65536.0
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUP = Path("/proc/self/cgroup")
 
 
 class FreeCores:
-    """Follows the cores that other programs leave free. ``limit`` is the most threads to use."""
+    """Follows the cores that other programs leave free.
 
-    def __init__(self, limit: int) -> None:
+    ``limit`` is the most threads to use; ``cores`` is how many there are for us and the others, if not all that this
+    process may run on.
+    """
+
+    def __init__(self, limit: int, cores: int | None = None) -> None:
         self.limit = limit
         self.threads = limit
-        self._wanted = limit
-        self._agreed = 0
+        self._cores = usable_cores() if cores is None else cores
+        self._before = limit
         self._at_s, self._busy_s, self._own_s = _sample()
 
     def poll(self) -> int:
@@ -28,40 +36,73 @@ class FreeCores:
         if time.monotonic() - self._at_s < EVERY_S:
             return self.threads
         at_s, busy_s, own_s = _sample()
-        elapsed_s = max(at_s - self._at_s, 1e-3)
-        others = max(0.0, (busy_s - self._busy_s) - (own_s - self._own_s)) / elapsed_s
+        others = (busy_s - self._busy_s) - (own_s - self._own_s)
+        elapsed_s = at_s - self._at_s
         self._at_s, self._busy_s, self._own_s = at_s, busy_s, own_s
-        return self.settle(others)
+        return self.settle(max(0.0, others) / elapsed_s)
 
     def settle(self, others: float) -> int:
-        """Take in that ``others`` cores' worth of work ran elsewhere; the thread count to use now."""
-        wanted = max(1, min(self.limit, round(self.limit - others)))
-        self._agreed = self._agreed + 1 if wanted == self._wanted else 1
-        self._wanted = wanted
-        if wanted < self.threads or self._agreed >= _PATIENCE:
-            self.threads = wanted
+        """Take in that ``others`` cores' worth of work ran elsewhere; the thread count to use now.
+
+        It falls at once, and rises only as far as two measures in a row agree.
+        """
+        wanted = self._wanted(self._cores - others)
+        self.threads = wanted if wanted < self.threads else max(self.threads, min(wanted, self._before))
+        self._before = wanted
         return self.threads
+
+    def _wanted(self, free: float) -> int:
+        """The count nearest to ``free`` cores, or the present one where it is about as near."""
+        if abs(free - self.threads) <= 0.5 + SLACK:
+            return self.threads
+        return max(1, min(self.limit, round(free)))
 
 
 def available_cores() -> int:
-    """Physical cores this process may use: affinity and cgroup quota respected."""
-    logical = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    physical = psutil.cpu_count(logical=False) or logical
-    return max(1, min(logical, physical, _quota()))
+    """Physical cores' worth of work this process may do: affinity and cgroup quota respected."""
+    return max(1, min(usable_cores(), round(cpu_quota())))
 
 
-def _quota() -> int:
+def usable_cores() -> int:
+    """Physical cores this process may run on."""
+    usable = len(_usable())
+    return min(usable, psutil.cpu_count(logical=False) or usable)
+
+
+def cpu_quota(groups: Path = _GROUPS, own_group: Path = _OWN_GROUP) -> float:
+    """Cores' worth of time that control groups (version 2) allow this process; a large number where they do not say.
+
+    ``own_group`` names the process's group below ``groups``; a container sees its own as the root.
+    """
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
-        return max(1, round(int(quota) / int(period)))
-    except (OSError, ValueError):
-        return 1 << 16
+        lines = own_group.read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    path = next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "/")
+    group = groups / path.lstrip("/")
+    return min(_group_quota(folder) for folder in (group, *group.parents))
+
+
+def _group_quota(group: Path) -> float:
+    try:
+        quota, period = (group / "cpu.max").read_text("ascii").split()
+        return int(quota) / int(period)
+    except (OSError, ValueError, ZeroDivisionError):  # no limit is written as "max"
+        return _NO_QUOTA
+
+
+def _usable() -> frozenset[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
 
 
 def _sample() -> tuple[float, float, float]:
-    """Now, seconds of busy cores of the whole machine so far, and seconds of this process so far."""
-    times = psutil.cpu_times()
-    idle = times.idle + getattr(times, "iowait", 0.0)
-    total = sum(times[:8])  # guest time is counted in user time already
-    own = os.times()
-    return time.monotonic(), total - idle, own.user + own.system
+    """Now, busy seconds so far of the cores this process may run on, and seconds of this process so far."""
+    usable = _usable()
+    busy = 0.0
+    for core, times in enumerate(psutil.cpu_times(percpu=True)):
+        if core in usable:
+            # Guest time, the last fields, is counted in user time already.
+            busy += sum(times[:8]) - times.idle - getattr(times, "iowait", 0.0)
+    return time.monotonic(), busy, time.process_time()

@@ -22,7 +22,6 @@ class LlamaTokenizer:
         template = lib.llama_model_chat_template(model.pointer, None)
         self.chat_template = template.decode("utf-8", "replace") if template else None
         self._pieces: dict[int, bytes] = {}
-        self._ends = frozenset(token for token in range(model.n_vocab) if lib.llama_vocab_is_eog(self._vocab, token))
 
     def encode(self, text: str, *, special: bool) -> list[int]:
         """Ids of ``text``, without begin-of-sequence."""
@@ -58,7 +57,7 @@ class LlamaTokenizer:
 
     def is_end(self, token: int) -> bool:
         """Whether the token ends a generation."""
-        return token in self._ends
+        return bool(lib.llama_vocab_is_eog(self._vocab, token))
 
     def _spell(self, token: int, *, special: bool) -> bytes:
         size = 64

@@ -66,7 +66,7 @@ class Conversation:
             if entry.text.strip():
                 self._ask(entry.text, self._turns)
             return True
-        name, _, rest = entry.text.strip().partition(" ")
+        name, *rest = entry.text.split(maxsplit=1)
         match name:
             case "/quit" | "/exit":
                 return False
@@ -76,7 +76,7 @@ class Conversation:
                 self._turns = ()
                 console.note("The conversation is forgotten.")
             case "/system":
-                self._system = rest.strip() or None
+                self._system = "".join(rest).strip() or None
                 console.note("The system prompt is set." if self._system else "The system prompt is removed.")
             case "/retry":
                 self._retry()
@@ -122,7 +122,7 @@ class Conversation:
             self._last = self._generate(messages, reply)
         except LocalInferError as error:
             reply.end()
-            self._fail(error)
+            self._fail(error, begun=reply.message() is not None)
             return
         reply.end()
         answer = reply.message()
@@ -139,16 +139,15 @@ class Conversation:
             _show(generation, reply)
         return generation.metrics
 
-    def _fail(self, error: LocalInferError) -> None:
+    def _fail(self, error: LocalInferError, *, begun: bool) -> None:
         self.failure = self.failure or error
         console.report(error)
-        if self._interactive:
-            overflow = isinstance(error, ContextOverflow)
-            console.note(
-                "  /clear forgets the conversation, /retry then sends the message again."
-                if overflow
-                else "  /retry sends the message again."
-            )
+        if not self._interactive:
+            return
+        if isinstance(error, ContextOverflow):
+            console.note("  /clear forgets the conversation, /retry then sends the message again.")
+        else:
+            console.note(f"  {'What was said is not kept: ' if begun else ''}/retry sends the message again.")
 
     def _conclude(self, metrics: Metrics, *, answered: bool) -> None:
         status = self._engine.status()

@@ -104,7 +104,7 @@ class LoadLine:
         self._show(LOADING, fraction)
 
     def reading(self, fraction: float | None = None) -> None:
-        """The prompt is being read, ``fraction`` of it as far as is known; when it is not, say so only after a while."""
+        """The prompt is being read, ``fraction`` of it. Not known: None; then it is said only after a while."""
         self.clear()
         if fraction is not None:
             self._show(READING, fraction)

@@ -23,7 +23,7 @@ HELPS, RUNS = 10, 5
 CONTEXT, PROMPT, OUTPUT = 4096, 2_000, 256
 MB = 1_000_000
 OVERHEAD_MB = 250
-HELP_S, FIRST_TOKEN_S, CPU_MS = at_most(0.25), at_most(1.5), at_most(1.0)
+HELP_S, FIRST_TOKEN_S, CPU_MS = at_most(0.3), at_most(1.5), at_most(0.2)
 
 
 def help_s() -> float:

@@ -19,7 +19,7 @@ STREAMS = 3
 CONTEXT = 4096
 STREAM_PROMPT, LONG_PROMPT = 150, 3_000
 SETTLED = 8  # pieces of text after which a stream counts as running
-GAP_S, PREFILL_SHARE = at_most(0.25), at_least(0.7)
+GAP_S, PREFILL_SHARE = at_most(0.4), at_least(0.5)
 
 
 class Intrusion(msgspec.Struct, frozen=True):

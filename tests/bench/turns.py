@@ -17,7 +17,7 @@ from tests.bench.prompts import words
 
 CONTEXT = 4096
 FIRST, REPLY, SECOND = 2_000, 32, 12
-SHARE = at_most(0.15)
+SHARE = at_most(0.1)
 
 
 class Turns(msgspec.Struct, frozen=True):

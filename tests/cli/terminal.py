@@ -32,23 +32,25 @@ os.execv(sys.argv[1], sys.argv[1:])
 class Terminal:
     """A terminal in which ``localinfer arguments`` runs. ``screen`` is everything that was shown.
 
-    ``stdout``: a file that takes standard output instead of the terminal.
+    ``stdout``: a file to be written by standard output instead of the terminal.
     """
 
-    def __init__(self, *arguments: str, term: str = "xterm-256color", stdout: int | None = None, **extra: str) -> None:
+    def __init__(self, *arguments: str, term: str = "xterm-256color", stdout: str = "", **extra: str) -> None:
         self.screen = ""
         self._seen = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._master, slave = pty.openpty()
         os.set_blocking(self._master, False)
+        output = os.open(stdout, os.O_WRONLY | os.O_CREAT) if stdout else os.dup(slave)
         self._process = subprocess.Popen(
             [sys.executable, "-ISc", _LAUNCH, *COMMAND, *arguments],
             stdin=slave,
-            stdout=slave if stdout is None else stdout,
+            stdout=output,
             stderr=slave,
             start_new_session=True,
             env=environment(TERM=term, **extra),
         )
+        os.close(output)
         os.close(slave)
 
     @property
@@ -82,17 +84,18 @@ class Terminal:
         return self.prompt()
 
     def interrupt(self, pattern: str) -> str:
-        """Press Ctrl-C at the prompt until ``pattern`` is shown, and wait for the next prompt.
+        """Press Ctrl-C until ``pattern`` is shown.
 
-        CPython's input() does not see a signal that arrives just before it begins to wait.
+        Python does not see a signal that arrives just before it begins to wait for a key or a lock.
         """
-        for _ in range(10):
+        for _ in range(9):
             self.send(CTRL_C)
             try:
-                return self.expect(pattern, timeout_s=3) + self.prompt()
+                return self.expect(pattern, timeout_s=3)
             except AssertionError:
                 continue
-        raise AssertionError(f"{pattern!r} was not shown, but {self.screen[self._seen :]!r}")
+        self.send(CTRL_C)
+        return self.expect(pattern, timeout_s=3)
 
     def prompt(self) -> str:
         """Wait for the prompt."""

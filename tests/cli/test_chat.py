@@ -1,7 +1,7 @@
 """``localinfer chat`` as a person uses it: in a real pseudo-terminal, byte by byte, and over pipes.
 
-The scripted backend's tokens are bytes and its template is ChatML, so the prompt tokens that ``/stats`` shows say exactly
-what was sent.
+The scripted backend's tokens are bytes and its template is ChatML, so the prompt tokens that ``/stats`` shows tell
+exactly what was sent.
 """
 
 import json
@@ -124,8 +124,10 @@ def test_ctrl_c_stops_the_reply_and_not_the_program() -> None:
         assert abs(prompt_tokens(terminal) - sent("hello", first_reply, "again")) <= 6  # what came with the signal
         terminal.send("half a line")
         terminal.expect("half a line")
-        terminal.interrupt("Ctrl-D or /quit leaves")
-        terminal.interrupt("Ctrl-D or /quit leaves")
+        terminal.interrupt("leaves")
+        terminal.prompt()
+        terminal.interrupt("leaves")
+        terminal.prompt()
         terminal.send(CTRL_D)
         assert terminal.exit_code() == 0
 
@@ -149,7 +151,7 @@ def test_ctrl_c_needs_no_answer_from_the_worker(script: str) -> None:
 def test_ctrl_c_while_the_model_is_loaded_leaves() -> None:
     with chat("load_s=60") as terminal:
         terminal.expect("Loading the model")
-        terminal.send(CTRL_C)
+        terminal.interrupt("Stopped")
         assert terminal.exit_code() == 130
         assert "Traceback" not in terminal.screen
 
@@ -205,9 +207,11 @@ def test_blocks_between_triple_quotes() -> None:
         terminal.send("dropped\n")
         terminal.expect(r"\.\.\. ")
         terminal.interrupt("leaves")
+        terminal.prompt()
         terminal.send(UP)
         terminal.expect("dropped")
         terminal.interrupt("leaves")
+        terminal.prompt()
         terminal.send(CTRL_D)
         assert terminal.exit_code() == 0
 
@@ -266,7 +270,7 @@ def test_a_killed_worker_is_one_clear_error_and_the_next_message_answers() -> No
         assert shown.count("error:") == 1
         assert "\r\n\x1b[1;31merror:\x1b[0m" in shown  # on a line of its own
         assert "SIGKILL" in shown
-        assert "/retry" in shown
+        assert "not kept: /retry" in shown
         terminal.send("/retry\n")
         terminal.expect("word word")
         terminal.send(CTRL_C)
@@ -331,6 +335,7 @@ def test_a_dumb_terminal_gets_no_escape_codes() -> None:
         assert "error:" in terminal.ask("long " * 100)
         terminal.ask("/help")
         terminal.interrupt("leaves")
+        terminal.prompt()
         terminal.send(CTRL_D)
         assert terminal.exit_code() == 0
         assert "\x1b" not in terminal.screen
@@ -391,8 +396,9 @@ def test_bare_localinfer_opens_a_chat_with_the_model_of_the_settings(tmp_path: P
 # Pipes
 
 
-def piped(script: str, stdin: bytes, *arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
-    return run("chat", "--backend", "scripted", script, "--temperature", "0", *arguments, stdin=stdin, **extra)
+def piped(script: str, stdin: bytes, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
+    command = ("chat", "--backend", "scripted", script, "--temperature", "0")
+    return run(*command, stdin=stdin, PYTHONIOENCODING=encoding)
 
 
 def test_each_piped_line_is_a_turn() -> None:
@@ -432,7 +438,7 @@ def test_piped_bytes_that_are_not_text() -> None:
 
 
 def test_an_output_that_cannot_spell_the_answer() -> None:
-    done = piped("text=na%C3%AFve", b"hello\n", PYTHONIOENCODING="ascii")
+    done = piped("text=na%C3%AFve", b"hello\n", encoding="ascii")
     assert done.returncode == 0
     assert done.stdout == "na?ve\n"
 
@@ -444,7 +450,7 @@ def test_no_standard_input_at_all() -> None:
 
 
 def test_prompts_stay_out_of_an_output_that_is_a_file(tmp_path: Path) -> None:
-    with (tmp_path / "out").open("wb") as file, chat("text=one", stdout=file.fileno()) as terminal:  # type: ignore[arg-type]
+    with chat("text=one", stdout=str(tmp_path / "out")) as terminal:
         terminal.prompt()
         terminal.send("hello\n")
         terminal.prompt()

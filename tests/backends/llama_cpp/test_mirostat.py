@@ -62,7 +62,11 @@ def test_mirostat_stands_any_distribution(tiny: NativeModel, version: int) -> No
     one[5] = 0
     assert draw_many(tiny, sampling, one, 50) == [5] * 50
     flat = np.zeros(tiny.n_vocab, np.float32)
-    assert all(0 <= token < tiny.n_vocab for token in draw_many(tiny, sampling, flat, 50))
+    assert len(set(draw_many(tiny, sampling, flat, 400))) > 100
+    for extreme in ({"mirostat_tau": 1000.0, "mirostat_eta": 1000.0}, {"mirostat_tau": 0.0}, {"mirostat_eta": 0.0}):
+        draw_many(tiny, with_(sampling, **extreme), random_logits(tiny, 1), 100)
+    loose = draw_many(tiny, with_(sampling, mirostat_tau=1000.0), flat, 400)
+    assert len(set(loose)) > 100, "a target that is never reached truncates nothing"
     steep = -np.arange(tiny.n_vocab, dtype=np.float32) * 50
     assert draw_many(tiny, sampling, steep, 50) == [0] * 50
 

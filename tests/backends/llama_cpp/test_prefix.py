@@ -78,7 +78,7 @@ def serve(cache: PrefixCache, cells: FakeCells, prompt: list[int], reply: list[i
     assert row.tokens.tolist() == prompt[:reused]
     held = cells.held.get(row.index, [])
     assert held == prompt[:reused]
-    if 0 < checkpoint_at - reused and checkpoint_at < len(prompt):
+    if checkpoint_at - reused > 0 and checkpoint_at < len(prompt):
         feed(cache, cells, row, prompt[reused:checkpoint_at])
         cache.checkpoint(row)
         feed(cache, cells, row, prompt[checkpoint_at:])

@@ -75,7 +75,6 @@ def jobs(backend: Backend, sampling: Sampling) -> list[SequenceJob]:
 @pytest.mark.parametrize(
     "sampling",
     [
-        Sampling(),
         PLAIN,
         Sampling(repeat_penalty=1.1, dry_multiplier=0.8, xtc_probability=0.3, typical_p=0.9),
         with_(PLAIN, mirostat=2),
