@@ -7,6 +7,7 @@ import itertools
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -33,6 +34,7 @@ from localinfer.types import (
     Submit,
 )
 
+PROGRESS_S = 0.1
 CRASH_LIMIT = 3
 CRASH_PAUSE_S = 30.0
 
@@ -50,6 +52,7 @@ class _Session:
         self.last: Stepped | None = None
         self.productive = False
         self.settled = threading.Event()  # loaded, or over
+        self.reader: threading.Thread | None = None
 
 
 class WorkerEngine:
@@ -83,11 +86,12 @@ class WorkerEngine:
         self._dispatch(generation)
         return generation
 
-    def load(self) -> ModelInfo:
-        """Load the model now and wait for it. Raises what keeps it from loading."""
+    def load(self, progress: Callable[[float], None] = lambda _: None) -> ModelInfo:
+        """Load the model now and wait for it; ``progress`` hears 0 to 1. Raises what keeps it from loading."""
         with self._lock:
             session = self._ensure_session()
-        session.settled.wait()
+        while not session.settled.wait(PROGRESS_S):
+            progress(session.progress)
         if session.loaded is not None:
             return session.loaded.info
         with self._lock:
@@ -122,6 +126,8 @@ class WorkerEngine:
         if session is not None:
             session.child.close()
             self._end(session, WorkerDied("The model was unloaded.", "Load it again to go on."))
+            if session.reader is not None:
+                session.reader.join()
 
     def __enter__(self) -> "WorkerEngine":
         return self
@@ -166,7 +172,8 @@ class WorkerEngine:
         session = self._session = _Session(child)
         self._failure = None
         child.send(self.options)
-        threading.Thread(target=self._read, args=(session,), name="localinfer-reports", daemon=True).start()
+        session.reader = threading.Thread(target=self._read, args=(session,), name="localinfer-reports", daemon=True)
+        session.reader.start()
         return session
 
     def _read(self, session: _Session) -> None:
@@ -241,6 +248,9 @@ class WorkerEngine:
             self._last_crash = time.monotonic()
             again: list[Generation] = []
             for generation in list(self._generations.values()):
+                if generation.over:
+                    self._forget(generation.id)
+                    continue
                 unseen = generation.id not in self._accepted and generation.id not in self._resubmitted
                 if unseen and session.loaded is not None and not self._closed:
                     self._resubmitted.add(generation.id)

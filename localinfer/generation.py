@@ -16,6 +16,8 @@ from localinfer.errors import BadRequest, LocalInferError, from_fault
 from localinfer.metrics import Stopwatch, now_ns
 from localinfer.types import Done, EngineStatus, Event, Failed, Fault, GenerationRequest, Metrics, Sampling, Text
 
+WAKE_S = 0.2  # a wait without a limit cannot be interrupted by Ctrl-C on every system
+
 
 class Engine(Protocol):
     """One model that answers, wherever it runs."""
@@ -59,9 +61,10 @@ class Generation:
         return self._over
 
     def cancel(self) -> None:
-        """Stop it; the iteration then ends with ``Done("cancelled")``. Harmless when it is over."""
+        """End it now with ``Done("cancelled")``, whatever the engine is busy with. Harmless when it is over."""
         if not self._over:
             self._cancel(self.id)
+            self.push(Done(finish_reason="cancelled", at_ns=now_ns()))
 
     def text(self) -> str:
         """Read to the end and return the answer. Raises the error that ended it."""
@@ -71,7 +74,8 @@ class Generation:
         try:
             while True:
                 with self._ready:
-                    self._ready.wait_for(lambda: self._events)
+                    while not self._events:
+                        self._ready.wait(WAKE_S)
                     event = self._events.popleft()
                 yield _raise_failure(event)
                 if isinstance(event, Done):

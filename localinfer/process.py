@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 LOGS_KEPT = 20
 _MAX_FRAME = 256 * 1024 * 1024
+_LINE = 200  # characters of a log line that are worth showing
 _MEMORY_WORDS = ("out of memory", "failed to allocate", "bad_alloc", "unable to allocate", "cannot allocate memory")
 
 
@@ -175,7 +176,7 @@ def log_tail(log: Path, lines: int = 8) -> tuple[str, ...]:
     except OSError:
         return ()
     clean = ("".join(c if c.isprintable() else " " for c in line).strip() for line in text.splitlines())
-    return tuple(line for line in clean if line)[-lines:]
+    return tuple(line[:_LINE] for line in clean if line)[-lines:]
 
 
 def _describe(code: int) -> str:
@@ -199,8 +200,11 @@ def _oom_kills() -> int:
 
 
 def _prune(folder: Path) -> None:
-    logs = sorted(folder.glob("*.log"), key=lambda log: log.stat().st_mtime)
-    for log in logs[: max(0, len(logs) - LOGS_KEPT + 1)]:
+    aged = []
+    for log in folder.glob("*.log"):
+        with contextlib.suppress(OSError):  # another process prunes too
+            aged.append((log.stat().st_mtime, log))
+    for _, log in sorted(aged)[: max(0, len(aged) - LOGS_KEPT + 1)]:
         with contextlib.suppress(OSError):
             log.unlink()
 

@@ -68,9 +68,10 @@ class Worker:
         """Serve until the process is ended by its reader thread."""
         while True:
             self._drain(block=not self._replies)
+            self._flush()  # that a request was taken is said before a step that may be long
             if self._replies:
                 self._step()
-            self._flush()
+                self._flush()
 
     def _drain(self, *, block: bool) -> None:
         while block or not self._inbox.empty():

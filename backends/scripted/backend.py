@@ -117,7 +117,7 @@ class ScriptedBackend:
             parameters=0,
             weights_bytes=0,
             kv_bytes=0,
-            placement="none: a script needs no device",
+            placement="without a device",
         )
         self._script = script
         self._slots = [_Slot() for _ in range(self.info.slots)]

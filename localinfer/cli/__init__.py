@@ -36,11 +36,11 @@ def _root(
     Without a command it opens a chat with your default model.
     """
     if context.invoked_subcommand is None:
-        chat()
+        open_chat()
 
 
 @app.command("run")
-def run(
+def answer(
     first: Annotated[str, typer.Argument(metavar="[MODEL] PROMPT", help="What to answer, after the model if given.")],
     second: Annotated[str | None, typer.Argument(hidden=True)] = None,
     system: Annotated[str | None, typer.Option("--system", help="System prompt.")] = None,
@@ -80,7 +80,7 @@ def run(
 
 
 @app.command("chat")
-def chat(
+def open_chat(
     model: Annotated[str | None, typer.Argument(help="A name of the catalogue or the path of a .gguf file.")] = None,
     system: Annotated[str | None, typer.Option("--system", help="System prompt.")] = None,
     temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy.")] = 0.8,
@@ -109,7 +109,7 @@ def chat(
 
 
 @app.command("doctor")
-def doctor() -> None:
+def check() -> None:
     """Check what this installation can do on this machine, with the fix for what is wrong."""
     from localinfer.cli.doctor import doctor as check_all
 

@@ -15,10 +15,8 @@ from localinfer.engine import WorkerEngine
 from localinfer.engines import open_engine
 from localinfer.errors import ContextOverflow, LocalInferError
 from localinfer.generation import Generation, check
-from localinfer.metrics import now_ns
 from localinfer.models.catalog import catalog
 from localinfer.types import (
-    Done,
     GenerationRequest,
     Loading,
     LoadOptions,
@@ -226,18 +224,13 @@ class _CtrlC:
         """It is ``generation`` that Ctrl-C ends."""
         self._generation = generation
         if self._pressed:
-            _stop(generation)
+            generation.cancel()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._pressed = True
         if self._generation is not None:
             # In a thread: what the signal interrupted may hold a lock that is needed here.
-            threading.Thread(target=_stop, args=(self._generation,), daemon=True).start()
-
-
-def _stop(generation: Generation) -> None:
-    generation.cancel()
-    generation.push(Done(finish_reason="cancelled", at_ns=now_ns()))  # what the worker still says comes too late
+            threading.Thread(target=self._generation.cancel, daemon=True).start()
 
 
 def _show(generation: Generation, reply: _Reply) -> None:
@@ -291,7 +284,7 @@ def _load(engine: WorkerEngine) -> ModelInfo:
     waiting = console.LoadLine()
     waiting.show()
     try:
-        info = engine.load()
+        info = engine.load(waiting.show)
     finally:
         waiting.clear()
     for notice in info.notices:

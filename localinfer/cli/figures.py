@@ -55,7 +55,7 @@ def line(metrics: Metrics, status: EngineStatus) -> str:
     if metrics.acceptance_rate is not None:
         fields.append(f"drafts {metrics.acceptance_rate:.0%} accepted")
     if metrics.finish_reason in ("length", "cancelled"):
-        fields.append({"length": "cut at the token limit", "cancelled": "stopped"}[metrics.finish_reason])
+        fields.append({"length": "cut off at the limit", "cancelled": "stopped"}[metrics.finish_reason])
     backend = status.model.backend if status.model else ""
     fields.append(f"{backend} {device(status)}".strip())
     return " · ".join(fields)

@@ -385,7 +385,7 @@ def test_a_model_cannot_command_the_terminal() -> None:
 def test_bare_localinfer_opens_a_chat_with_the_model_of_the_settings(tmp_path: Path, starter_model: Path) -> None:
     model = tmp_path / "evil\x1b]0;title\x07.gguf"
     model.symlink_to(starter_model)
-    with Terminal(term="dumb", LOCALINFER_MODEL=str(model)) as terminal:
+    with Terminal(term="dumb", LOCALINFER_MODEL=str(model), LOCALINFER_CONTEXT="96") as terminal:
         assert "evil]0;title" in terminal.prompt()
         assert "tok/s" in terminal.ask("Say yes.")
         terminal.send("/quit\n")
