@@ -38,6 +38,7 @@ class Reply:
         # None: a raw prompt has no reasoning to split off.
         self._splitter = None if reasoning is None else ReasoningSplitter(opened=reasoning)
         self._thinking = bool(reasoning)
+        self.heard = False  # whether any text has come out
         self._cached = 0
         self._admitted_ns = 0
         self._started_ns = 0
@@ -85,6 +86,7 @@ class Reply:
         if self.stopped:
             runs += self._rest()
         *first, (thinking, last) = runs or [(self._thinking, "")]
+        self.heard |= bool(runs)
         for kind, run in first:
             yield _piece(kind, text=run, tokens=0, at_ns=at_ns)
         yield _piece(

@@ -2,7 +2,7 @@
 
 Three threads: the reader takes frames and ends the process when the application is gone; the encoder renders templates
 and tokenises, so that a long prompt never holds up a step; the main thread owns the model. One ``step`` of the backend
-becomes one frame.
+becomes one frame, and fast text shares frames.
 """
 
 import os
@@ -40,11 +40,13 @@ from localinfer.types import (
     Loaded,
     LoadOptions,
     LoadProgress,
+    Piece,
     Stepped,
     Submit,
 )
 
 PROGRESS_EVERY_NS = 50_000_000
+HOLD_NS = 45_000_000  # text that follows other text may wait so long for company: each frame costs the model time
 
 # What the encoder thread and the reader thread hand to the model thread.
 Encoded = tuple[int, Reply, SequenceJob] | tuple[int, LocalInferError, None]
@@ -63,6 +65,8 @@ class Worker:
         self._newest = 0
         self._cancelled_early: set[int] = set()
         self._out: list[tuple[int, Event]] = []
+        self._urgent = False
+        self._flushed_ns = 0
 
     def run(self) -> None:
         """Serve until the process is ended by its reader thread."""
@@ -105,6 +109,8 @@ class Worker:
         before_ns = now_ns()
         events = self._backend.step()
         after_ns = now_ns()
+        # The next step takes about as long as this one did.
+        self._urgent |= after_ns + (after_ns - before_ns) - self._flushed_ns > HOLD_NS
         for event in events:
             reply = self._replies.get(event.id)
             if reply is not None:
@@ -119,6 +125,7 @@ class Worker:
             case PrefillAdvanced():
                 self._emit(event.id, reply.prefill_advanced(event.done, after_ns))
             case Sampled():
+                self._urgent |= not reply.heard
                 for piece in reply.sampled(event, after_ns):
                     self._emit(event.id, piece)
                 if reply.stopped:
@@ -137,9 +144,12 @@ class Worker:
 
     def _emit(self, generation_id: int, event: Event) -> None:
         self._out.append((generation_id, event))
+        self._urgent |= not isinstance(event, Piece)
 
     def _flush(self) -> None:
-        if self._out:
+        if self._out and self._urgent:
+            self._urgent = False
+            self._flushed_ns = now_ns()
             load = self._backend.load()
             self._channel.send(
                 Stepped(events=tuple(self._out), running=load.running, queued=load.queued, threads=load.threads)

@@ -42,7 +42,7 @@ def _bindings() -> Any:
 # ggml's threads wait for each other hundreds of times a token. GNU OpenMP spins for milliseconds before it lets the
 # core go to the thread it waits for. With a short spin a machine that becomes busy is up to ten times faster, an idle
 # one as fast. The OpenMP library reads this when it is loaded.
-os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+os.environ.setdefault("GOMP_SPINCOUNT", "50000")
 lib: Any = _bindings()
 
 _INFO, _ERROR, _CONTINUED = 2, 4, 5

@@ -1,15 +1,18 @@
 """How much prefill one step may carry, learnt from the steps before.
 
-While streams run, a step should last no longer than ``LOADED_S``, so that their cadence holds; when more prompts wait
-than streams run, the streams wait longer, because more people gain. Without streams a step should end within
+While streams run, a step should last no longer than ``LOADED_S``, so that their cadence holds; when several prompts
+wait, it may last longer, because more people gain. Without streams a step should end within
 ``UNLOADED_S``, so that new requests and cancels are taken soon. It knows only counts and seconds.
 """
 
-LOADED_S = 0.24
+import math
+
+LOADED_S = 0.32
+LOADED_LIMIT_S = 0.3  # of prefill in a step beside streams, if that makes a piece of the prompt whole
 UNLOADED_S = 1.0
 _SMOOTHING = 0.3
-_FIRST_CHUNK = 64  # beside streams, before anything is known
 _SMALLEST = 16
+_SHORT = 2.5  # chunks
 # Attention is computed by another kernel, which rounds otherwise, for pieces of a prompt shorter than this; such a
 # piece also costs more per token. A prompt is cut into shorter ones only where the machine is too slow for longer.
 _WHOLE = 64
@@ -36,22 +39,27 @@ class Pace:
     def chunk(self, *, streams: int, waiting: int) -> int:
         """Prompt tokens the next step may feed beside ``streams`` running; ``waiting`` prompts are not prefilled."""
         if self._token_s is None:
-            return min(_FIRST_CHUNK if streams else self._capacity, self._capacity)
+            return min(_WHOLE if streams else self._capacity, self._capacity)
         budget_s = UNLOADED_S
         if streams:
-            budget_s = min(UNLOADED_S, LOADED_S * (1 + waiting / streams)) - self._decoding_s(streams)
+            budget_s = min(UNLOADED_S, LOADED_S * (1 + 2 * (waiting - 1) / streams)) - self._decoding_s(streams)
         tokens = int(max(0.0, budget_s) / max(self._token_s, 1e-9))
+        if tokens < _WHOLE and _WHOLE * self._token_s <= LOADED_LIMIT_S:
+            tokens = _WHOLE
         grain = _WHOLE // 2 if tokens >= _WHOLE else _SMALLEST
         return max(_SMALLEST, min(tokens // grain * grain, self._capacity))
 
     def _decoding_s(self, rows: int) -> float:
-        return self._decode_s * rows / self._decode_rows
+        """A pass over twice the rows takes about one and a half times as long."""
+        return self._decode_s * (1 + 0.5 * (rows / self._decode_rows - 1))
 
 
-def cut(remaining: int, chunk: int) -> int:
-    """How many of ``remaining`` prompt tokens to feed, about ``chunk``, so that no short piece is left for the end."""
-    if remaining <= chunk * 3 // 2:
+def cut(remaining: int, chunk: int, *, begun: bool) -> int:
+    """How many of ``remaining`` prompt tokens to feed: about ``chunk``, in pieces of equal length.
+
+    A short prompt that is not ``begun`` is fed whole: one longer step disturbs the streams less than several.
+    """
+    if not begun and remaining <= chunk * _SHORT:
         return remaining
-    if remaining - chunk < _WHOLE <= chunk:
-        return remaining - _WHOLE
-    return chunk
+    pieces = max(1, math.ceil(remaining / chunk - 0.4))
+    return math.ceil(remaining / pieces)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Tokens = npt.NDArray[np.int32]
+State = npt.NDArray[np.uint8]
 
 WORTHWHILE = 32  # tokens: below this, prefilling is not slower than keeping, copying or waiting
 CHECKPOINTS = 4  # per row
@@ -27,15 +28,15 @@ class Cells(Protocol):
     def clear(self, sequence: int) -> None: ...
     def copy(self, source: int, target: int) -> None: ...
     def first_position(self, sequence: int) -> int: ...
-    def save(self, sequence: int, *, partial: bool) -> bytes: ...
-    def restore(self, sequence: int, state: bytes, *, partial: bool) -> bool: ...
+    def save(self, sequence: int, *, partial: bool) -> State: ...
+    def restore(self, sequence: int, state: State, *, partial: bool) -> bool: ...
 
 
-class Checkpoint(msgspec.Struct, frozen=True):
+class Checkpoint(msgspec.Struct, frozen=True, eq=False):
     """Partial state of a row when it held ``length`` tokens."""
 
     length: int
-    state: bytes
+    state: State
 
 
 class Row:
@@ -82,7 +83,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     """A whole sequence in host memory."""
 
     tokens: Tokens
-    state: bytes
+    state: State
     checkpoints: tuple[Checkpoint, ...]
 
 

@@ -44,6 +44,7 @@ class Slot:
         self.row = row
         self.sampler = sampler
         self.started = False
+        self.reused = 0
         self.share = 0  # while waiting: the length at which the source can be copied
         self.source: Row | None = None
         self.token: int | None = None
@@ -143,33 +144,45 @@ class Scheduler:
                 continue
             slot.started = True
             slot.source = None
-            events.append(PrefillStarted(slot.job.id, self._cache.take(slot.row, match)))
+            slot.reused = self._cache.take(slot.row, match)
+            events.append(PrefillStarted(slot.job.id, slot.reused))
 
     def _compose(self) -> list[_Feed]:
+        """Fill the batch. In order of rows: llama.cpp computes neighbouring rows together, others one by one."""
+        counts = self._counts()
         batch = self._context.batch
         batch.clear()
-        feeds = [
-            _Feed(slot, 1, batch.add(slot.row.index, slot.row.length, slot.token))
-            for slot in self._slots
-            if slot.token is not None
-        ]
-        prompts = [slot for slot in self._slots if slot.prefilling and slot.started]
-        if not prompts:
-            return feeds
-        budget = self._pace.chunk(streams=len(feeds), waiting=len(self._slots) - len(feeds))
-        room = batch.capacity - batch.rows
-        fed = 0
-        for slot in prompts:
-            row = slot.row
-            left = len(slot.prompt) - row.length
-            if fed and (fed >= _PACKED or fed + left > budget):
-                break
-            end = self._chunk_end(slot, row.length + min(cut(left, budget - fed), room - fed))
+        feeds = []
+        for slot in sorted(counts, key=lambda slot: slot.row.index):
+            row, count = slot.row, counts[slot]
+            if slot.token is not None:
+                feeds.append(_Feed(slot, 1, batch.add(row.index, row.length, slot.token)))
+                continue
+            end = row.length + count
             last = end == len(slot.prompt)
             index = batch.extend(row.index, row.length, slot.prompt[row.length : end], want_last=last)
-            feeds.append(_Feed(slot, end - row.length, index if last else None))
-            fed += end - row.length
+            feeds.append(_Feed(slot, count, index if last else None))
         return feeds
+
+    def _counts(self) -> dict[Slot, int]:
+        """How many tokens this step feeds for whom."""
+        counts = {slot: 1 for slot in self._slots if slot.token is not None}
+        streams = len(counts)
+        prompts = [slot for slot in self._slots if slot.prefilling and slot.started]
+        if not prompts:
+            return counts
+        budget = self._pace.chunk(streams=streams, waiting=len(self._slots) - streams)
+        room = self._context.batch.capacity - streams
+        fed = 0
+        for slot in prompts:
+            begin = slot.row.length
+            left = len(slot.prompt) - begin
+            if fed and (fed >= _PACKED or fed + left > budget):
+                break
+            piece = min(cut(left, budget - fed, begun=begin > slot.reused), room - fed)
+            counts[slot] = self._chunk_end(slot, begin + piece) - begin
+            fed += counts[slot]
+        return counts
 
     def _chunk_end(self, slot: Slot, end: int) -> int:
         """Where memory cannot roll back, stop where others want to copy and where a checkpoint belongs."""

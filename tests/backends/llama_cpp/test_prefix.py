@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.llama_cpp.prefix import WORTHWHILE, PrefixCache, Row, Tokens, common_prefix
+from backends.llama_cpp.prefix import WORTHWHILE, PrefixCache, Row, State, Tokens, common_prefix
 
 CONTEXT = 400
 
@@ -45,11 +45,11 @@ class FakeCells:
     def first_position(self, sequence: int) -> int:
         return self.first.get(sequence, 0) if self.held.get(sequence) else -1
 
-    def save(self, sequence: int, *, partial: bool) -> bytes:
-        return np.asarray([self.first.get(sequence, 0), *self.held.get(sequence, [])], np.int32).tobytes()
+    def save(self, sequence: int, *, partial: bool) -> State:
+        return np.asarray([self.first.get(sequence, 0), *self.held.get(sequence, [])], np.int32).view(np.uint8)
 
-    def restore(self, sequence: int, state: bytes, *, partial: bool) -> bool:
-        first, *tokens = np.frombuffer(state, np.int32).tolist()
+    def restore(self, sequence: int, state: State, *, partial: bool) -> bool:
+        first, *tokens = state.view(np.int32).tolist()
         if partial and not self.window:
             assert self.held[sequence][: len(tokens)] == tokens, "a checkpoint of another text is restored"
         self.first[sequence] = first
