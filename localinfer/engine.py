@@ -35,6 +35,7 @@ from localinfer.types import (
 )
 
 PROGRESS_S = 0.1
+SHOWN_LINES = 3  # of the log, in an error
 CRASH_LIMIT = 3
 CRASH_PAUSE_S = 30.0
 
@@ -223,7 +224,7 @@ class WorkerEngine:
     def _explain(self, session: _Session, death: Death) -> LocalInferError:
         if session.fatal is not None:
             return from_fault(session.fatal)
-        lines = "\n".join(f"  {line}" for line in death.log_tail)
+        lines = "\n".join(f"  {line}" for line in death.log_tail[-SHOWN_LINES:])
         where = f"The log is {session.child.log}." + (f" Its last lines:\n{lines}" if lines else "")
         doing = "while loading" if session.loaded is None else "while generating"
         if death.out_of_memory:

@@ -37,5 +37,9 @@ def open_engine(
             f"{path.name} is a {header.architecture} encoder: it cannot generate text.",
             "Choose the language model it belongs to.",
         )
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise ModelFileInvalid("The name of the model's file is not valid Unicode.", "Rename the file.") from error
     options = msgspec.structs.replace(options, model=str(path), name=found.name)
     return WorkerEngine(options, settings.log_dir())

@@ -16,6 +16,7 @@ from localinfer.errors import BadRequest, LocalInferError, from_fault
 from localinfer.metrics import Stopwatch, now_ns
 from localinfer.types import Done, EngineStatus, Event, Failed, Fault, GenerationRequest, Metrics, Sampling, Text
 
+MAX_CHARACTERS = 16_000_000
 WAKE_S = 0.2  # a wait without a limit cannot be interrupted by Ctrl-C on every system
 
 
@@ -176,15 +177,35 @@ def check(request: GenerationRequest) -> None:
             "Give the conversation, or the raw text.",
             param="messages",
         )
-    if request.max_tokens is not None and request.max_tokens < 1:
+    if request.max_tokens is not None and not 1 <= request.max_tokens < 2**31:
         raise BadRequest(
-            f"max_tokens must be 1 or more, not {request.max_tokens}.",
+            f"max_tokens must be from 1 to {2**31 - 1:,}, not {request.max_tokens:,}.",
             "Leave it out to generate until the model stops.",
             param="max_tokens",
         )
     if any(not stop for stop in request.stop):
         raise BadRequest("A stop string must not be empty.", "Leave it out.", param="stop")
+    _check_text(request)
     _check_sampling(request.sampling)
+
+
+def _check_text(request: GenerationRequest) -> None:
+    texts = [message.content for message in request.messages]
+    texts += [message.reasoning or "" for message in request.messages]
+    texts += [request.prompt or "", *request.stop]
+    if sum(map(len, texts)) > MAX_CHARACTERS:
+        raise BadRequest(
+            f"The prompt has more than {MAX_CHARACTERS:,} characters.", "No context holds so much.", param="messages"
+        )
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise BadRequest(
+                f"The text is not valid Unicode at position {error.start:,}: it was not UTF-8 where it came from.",
+                "Convert it first, for example with “iconv -t utf-8”.",
+                param="messages",
+            ) from error
 
 
 def _check_sampling(sampling: Sampling) -> None:
@@ -193,7 +214,9 @@ def _check_sampling(sampling: Sampling) -> None:
         if value is None:
             continue
         if not math.isfinite(value) or value > high or value < low or (value == low and not inclusive):
-            bound = f"from {low:g}" if inclusive else f"above {low:g}"
-            raise BadRequest(f"{name} must be a number {bound} to {high:g}, not {value}.", "", param=name)
+            bound = f"from {low:,}" if inclusive else f"above {low:,}"
+            raise BadRequest(
+                f"{name} must be a number {bound} to {high:,}, not {value}.", f"Correct {name}.", param=name
+            )
     if any(math.isnan(bias) for bias in sampling.logit_bias.values()):
         raise BadRequest("logit_bias must hold numbers.", "", param="logit_bias")

@@ -32,14 +32,21 @@ class Channel:
     def __init__(self, reader: IO[bytes], writer: IO[bytes]) -> None:
         self._reader = reader
         self._writer = writer
-        self._encoder = msgspec.msgpack.Encoder()
         self._lock = threading.Lock()
 
     def send(self, value: msgspec.Struct) -> None:
-        """Write one frame. Raises ``OSError`` when the other end is gone."""
+        """Write one frame. Raises ``OSError`` or ``ValueError`` when the other end is gone."""
+        self.write(self.frame(value))
+
+    def frame(self, value: msgspec.Struct) -> bytearray:
+        """``value`` as a frame. Raises what msgspec raises for a value that cannot be written."""
         frame = bytearray(4)
-        self._encoder.encode_into(value, frame, 4)
+        msgspec.msgpack.Encoder().encode_into(value, frame, 4)
         frame[:4] = (len(frame) - 4).to_bytes(4, "little")
+        return frame
+
+    def write(self, frame: bytearray) -> None:
+        """Write what ``frame`` made."""
         with self._lock:
             self._writer.write(frame)
             self._writer.flush()
@@ -93,7 +100,7 @@ class Child(Generic[T]):
         self._oom_kills = _oom_kills()
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
-            _prune(log.parent)
+            _prune(log.parent, log.name.partition("-")[0])
             self._process = self._spawn(module, log)
         except OSError as error:
             raise StorageUnavailable(
@@ -121,8 +128,9 @@ class Child(Generic[T]):
 
     def send(self, value: msgspec.Struct) -> None:
         """Write one frame; silently dropped when the child is gone: the reader of reports learns of that."""
+        frame = self._channel.frame(value)
         with contextlib.suppress(OSError, ValueError):
-            self._channel.send(value)
+            self._channel.write(frame)
 
     def reports(self) -> Iterator[T]:
         """Reports until the child is gone. A frame it could not have meant ends it."""
@@ -199,9 +207,10 @@ def _oom_kills() -> int:
     return total
 
 
-def _prune(folder: Path) -> None:
+def _prune(folder: Path, kind: str) -> None:
+    """Delete the oldest logs of one kind of child."""
     aged = []
-    for log in folder.glob("*.log"):
+    for log in folder.glob(f"{kind}-*.log"):
         with contextlib.suppress(OSError):  # another process prunes too
             aged.append((log.stat().st_mtime, log))
     for _, log in sorted(aged)[: max(0, len(aged) - LOGS_KEPT + 1)]:

@@ -217,6 +217,10 @@ def test_sampling_values_out_of_range_are_refused(sampling: Sampling) -> None:
     [
         GenerationRequest(),
         ask(max_tokens=0),
+        ask(max_tokens=2**31),
+        ask("x\udcff"),
+        ask(stop=("\ud800",)),
+        ask("x" * 16_000_001),
         ask(stop=("",)),
         ask(prompt="both"),
         GenerationRequest(prompt=""),

@@ -29,7 +29,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     def run(action: str, log: str = "") -> Child[Frame]:
         monkeypatch.setenv("CHILD", action)
         monkeypatch.setenv("CHILD_LOG", log)
-        children.append(Child("tests.children", Frame, tmp_path / "logs" / f"{len(children)}.log"))
+        children.append(Child("tests.children", Frame, tmp_path / "logs" / f"child-new-{len(children)}.log"))
         return children[-1]
 
     yield run
@@ -222,17 +222,18 @@ def test_only_the_newest_logs_are_kept(start: Start, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     for number in range(LOGS_KEPT + 5):
-        log = folder / f"old-{number}.log"
+        log = folder / f"child-old-{number}.log"
         log.touch()
         os.utime(log, (number, number))
-    (folder / "notes.txt").touch()
+    for other in ("notes.txt", "crash.log", "worker-1.log"):
+        (folder / other).touch()
     ended(start("exit 0"))
-    kept = {path.name for path in folder.glob("*.log")}
+    kept = {path.name for path in folder.glob("child-*.log")}
     assert len(kept) == LOGS_KEPT
-    assert "0.log" in kept
-    assert "old-5.log" not in kept
-    assert f"old-{LOGS_KEPT + 4}.log" in kept
-    assert (folder / "notes.txt").exists()
+    assert "child-new-0.log" in kept
+    assert "child-old-5.log" not in kept
+    assert f"child-old-{LOGS_KEPT + 4}.log" in kept
+    assert {path.name for path in folder.iterdir()} - kept == {"notes.txt", "crash.log", "worker-1.log"}
 
 
 def test_a_log_that_cannot_be_written_is_said_in_words(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """llama.cpp through llama-cpp-python's low-level API: any GGUF model on CUDA, Metal, Vulkan or any CPU."""
 
+import os
 from contextlib import ExitStack
 
 from backends.base import Load, Progress, SequenceJob, StepEvent
@@ -25,6 +26,13 @@ class LlamaCppBackend:
         if options.kv_type not in KV_TYPES:
             raise BadRequest(
                 f"There is no KV cache type “{options.kv_type}”.", f"Choose one of: {', '.join(KV_TYPES)}.", param="kv"
+            )
+        cores = os.cpu_count() or 1
+        if options.threads is not None and options.threads > cores:
+            raise BadRequest(
+                f"{options.threads:,} threads are too many: this machine has {cores} cores.",
+                "Leave --threads out to follow the free cores.",
+                param="threads",
             )
         # Created before the load, so that the first step knows how busy the machine is.
         self._cores = None if options.threads else FreeCores(available_cores())

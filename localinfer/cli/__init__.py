@@ -1,129 +1,40 @@
-"""The commands and the composition root. Each command imports what it needs when it runs, so that help is instant."""
+"""The command line, and its entry point. Importing it loads nothing, so that Ctrl-C is answered from the start."""
 
+import contextlib
+import os
 import sys
-from typing import Annotated
-
-import typer
-
-from localinfer.cli import options as shared
-
-app = typer.Typer(
-    name="localinfer",
-    no_args_is_help=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        from localinfer import __version__
-
-        typer.echo(f"localinfer {__version__}")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def _root(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Run language models on your own machine, with honest figures.
-
-    Without a command it opens a chat with your default model.
-    """
-    if context.invoked_subcommand is None:
-        open_chat()
-
-
-@app.command("run")
-def answer(
-    first: Annotated[str, typer.Argument(metavar="[MODEL] PROMPT", help="What to answer, after the model if given.")],
-    second: Annotated[str | None, typer.Argument(hidden=True)] = None,
-    system: Annotated[str | None, typer.Option("--system", help="System prompt.")] = None,
-    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Stop after this many tokens.")] = None,
-    temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy.")] = 0.8,
-    seed: Annotated[int | None, typer.Option("--seed", help="Same seed, same text.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object of figures.")] = False,
-    no_stats: Annotated[bool, typer.Option("--no-stats", help="No line of figures.")] = False,
-    context: shared.Context = None,
-    backend: shared.Backend = None,
-    device: shared.Device = None,
-    threads: shared.Threads = None,
-    kv: shared.Kv = None,
-    offline: shared.Offline = False,
-    require_gpu: shared.RequireGpu = False,
-) -> None:
-    """Answer one prompt on standard output. What is piped in is appended to the prompt.
-
-    MODEL is a name of the catalogue or the path of a .gguf file.
-    """
-    from localinfer.cli.run import run as run_prompt
-    from localinfer.types import Sampling
-
-    run_prompt(
-        first,
-        second,
-        system=system,
-        sampling=Sampling(temperature=temperature, seed=seed),
-        max_tokens=max_tokens,
-        options=shared.load_options(
-            backend=backend, device=device, threads=threads, kv=kv, context=context, require_gpu=require_gpu
-        ),
-        offline=_offline(offline),
-        as_json=as_json,
-        stats=not no_stats,
-    )
-
-
-@app.command("chat")
-def open_chat(
-    model: Annotated[str | None, typer.Argument(help="A name of the catalogue or the path of a .gguf file.")] = None,
-    system: Annotated[str | None, typer.Option("--system", help="System prompt.")] = None,
-    temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy.")] = 0.8,
-    seed: Annotated[int | None, typer.Option("--seed", help="Same seed, same text.")] = None,
-    context: shared.Context = None,
-    backend: shared.Backend = None,
-    device: shared.Device = None,
-    threads: shared.Threads = None,
-    kv: shared.Kv = None,
-    offline: shared.Offline = False,
-    require_gpu: shared.RequireGpu = False,
-) -> None:
-    """Talk with a model line by line, in any terminal."""
-    from localinfer.cli.chat import chat as chat_lines
-    from localinfer.types import Sampling
-
-    chat_lines(
-        model,
-        system=system,
-        sampling=Sampling(temperature=temperature, seed=seed),
-        options=shared.load_options(
-            backend=backend, device=device, threads=threads, kv=kv, context=context, require_gpu=require_gpu
-        ),
-        offline=_offline(offline),
-    )
-
-
-@app.command("doctor")
-def check() -> None:
-    """Check what this installation can do on this machine, with the fix for what is wrong."""
-    from localinfer.cli.doctor import doctor as check_all
-
-    raise typer.Exit(0 if check_all() else 1)
-
-
-def _offline(flag: bool) -> bool:
-    from localinfer import settings
-
-    return flag or settings.load().offline
 
 
 def main() -> None:
     """The console script: every failure ends in one clear line and the right exit code."""
-    from localinfer.cli.failures import guarded
+    _occupy_streams()
+    try:
+        from localinfer.cli.commands import app
+        from localinfer.cli.failures import guarded
 
-    sys.exit(guarded(lambda: app(standalone_mode=False)))
+        code = guarded(lambda: app(standalone_mode=False))
+        _flush()
+    except KeyboardInterrupt:  # between the commands' own handling of it
+        sys.stderr.write("Stopped.\n")
+        code = 130
+    sys.exit(code)
+
+
+def _occupy_streams() -> None:
+    """A standard stream that the caller has closed becomes one that holds and takes nothing: the next file that is
+    opened would otherwise get its number, and be written to by whatever prints."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
+def _flush() -> None:
+    """What cannot be written any more must not become a complaint of the interpreter at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

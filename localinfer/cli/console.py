@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from localinfer.errors import LocalInferError
+from localinfer.errors import LocalInferError, StorageUnavailable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -41,6 +41,13 @@ def _styled(text: str, style: str, stream: TextIO) -> str:
     return f"\x1b[{style}m{text}\x1b[0m" if style and has_styles(stream) else text
 
 
+def output_lost(error: OSError) -> StorageUnavailable:
+    """The error for a standard output that takes nothing more."""
+    return StorageUnavailable(
+        f"Standard output cannot be written: {error.strerror or error}.", "Free some space, or send it elsewhere."
+    )
+
+
 class ReaderGone(Exception):
     """Whoever read our standard output has closed it: there is nobody left to write for."""
 
@@ -51,6 +58,8 @@ def write(text: str, style: str = "") -> None:
         _put(sys.stdout, _styled(safe(text), style, sys.stdout))
     except BrokenPipeError as error:
         raise ReaderGone from error
+    except OSError as error:
+        raise output_lost(error) from error
 
 
 def note(text: str) -> None:
@@ -82,10 +91,14 @@ def report(error: LocalInferError) -> None:
 
 def _put(stream: TextIO, text: str) -> None:
     try:
-        stream.write(text)
-    except UnicodeEncodeError:  # the terminal's encoding cannot spell it all
-        stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))
-    stream.flush()
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:  # the terminal's encoding cannot spell it all
+            stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))
+        stream.flush()
+    except OSError:
+        if stream is not sys.stderr:  # what is said beside the answer must never cost the answer
+            raise
 
 
 class LoadLine:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import typer
 
-from localinfer.cli.console import ReaderGone, report
+from localinfer.cli.console import ReaderGone, output_lost, report
 from localinfer.errors import BadRequest, LocalInferError
 
 INTERRUPTED = 130
@@ -27,6 +27,8 @@ def guarded(command: Callable[[], object]) -> int:
         # Keep the interpreter from complaining when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # typer writes help and versions itself
+        return _failed(output_lost(error))
     except Exception as error:
         return _failed(error)
     if result == INTERRUPTED:

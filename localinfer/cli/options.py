@@ -17,14 +17,18 @@ Device = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="CPU threads. Default: follows the free cores.", rich_help_panel=_GROUP),
+    typer.Option(
+        "--threads", min=1, max=4096, help="CPU threads. Default: follows the free cores.", rich_help_panel=_GROUP
+    ),
 ]
 Kv = Annotated[
     str | None, typer.Option("--kv", help="Type of the KV cache: f16, q8_0 or q4_0.", rich_help_panel=_GROUP)
 ]
 Context = Annotated[
     int | None,
-    typer.Option("--context", min=16, help="Context in tokens. Default: up to 8,192.", rich_help_panel=_GROUP),
+    typer.Option(
+        "--context", min=16, max=2**31 - 1, help="Context in tokens. Default: up to 8,192.", rich_help_panel=_GROUP
+    ),
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Never use the network.", rich_help_panel=_GROUP)]
 RequireGpu = Annotated[

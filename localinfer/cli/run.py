@@ -2,19 +2,19 @@
 
 import json
 import sys
+from collections.abc import Sequence
 
 from localinfer.cli import console, figures
 from localinfer.engine import WorkerEngine
 from localinfer.engines import open_engine
 from localinfer.errors import BadRequest, LocalInferError
-from localinfer.generation import check
+from localinfer.generation import MAX_CHARACTERS, check
 from localinfer.models.catalog import catalog
 from localinfer.types import Done, GenerationRequest, Loading, LoadOptions, Message, Reasoning, Sampling, Text
 
 
 def run(
-    first: str,
-    second: str | None,
+    words: Sequence[str],
     *,
     system: str | None,
     sampling: Sampling,
@@ -25,7 +25,7 @@ def run(
     stats: bool,
 ) -> None:
     """Answer one prompt. Raises ``LocalInferError``."""
-    reference, prompt = _model_and_prompt(first, second, options.backend)
+    reference, prompt = _model_and_prompt(words, options.backend)
     messages = [Message(role="user", content=prompt)]
     if system:
         messages.insert(0, Message(role="system", content=system))
@@ -80,10 +80,17 @@ def _stream(engine: WorkerEngine, request: GenerationRequest, *, as_json: bool, 
         console.styled_note(figures.line(generation.metrics, status))
 
 
-def _model_and_prompt(first: str, second: str | None, backend: str) -> tuple[str | None, str]:
+def _model_and_prompt(words: Sequence[str], backend: str) -> tuple[str | None, str]:
+    if len(words) > 2:
+        raise BadRequest(
+            f"There are {len(words)} arguments instead of a model and a prompt.",
+            "Put the prompt in quotes: localinfer run “Why is the sky blue?”",
+            param="prompt",
+        )
+    first, *rest = words
     piped = _piped()
-    if second is not None:
-        reference, prompt = first, second
+    if rest:
+        reference, prompt = first, rest[0]
     elif piped and (backend == "scripted" or first.endswith(".gguf") or catalog().get(first) is not None):
         reference, prompt = first, ""
     else:
@@ -100,7 +107,11 @@ def _piped() -> str:
     """What is piped in, without the last newline; "" at a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    data = sys.stdin.buffer.read()
+    data = sys.stdin.buffer.read(MAX_CHARACTERS * 4 + 1)
+    if len(data) > MAX_CHARACTERS * 4:
+        raise BadRequest(
+            f"Standard input is longer than {MAX_CHARACTERS * 4:,} bytes.", "No context holds so much.", param="prompt"
+        )
     try:
         return data.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:

@@ -254,7 +254,8 @@ def _missing(reference: str, path: Path) -> NoReturn:
     looks_like_path = any(sign in reference for sign in "/\\") or reference.startswith(("~", "."))
     if not looks_like_path and path.suffix.lower() != ".gguf":
         catalog().find(reference)
-    near = difflib.get_close_matches(path.name, _models_in(path.parent), n=1)
+    others = [name for name in _models_in(path.parent) if name != path.name]
+    near = difflib.get_close_matches(path.name, others, n=1)
     hint = f"Did you mean {printable(str(path.with_name(near[0])))}?" if near else catalog().choices()
     raise ModelNotFound(f"There is no file {printable(reference)}.", hint)
 

@@ -102,6 +102,8 @@ def test_a_prompt_of_a_megabyte_names_both_counts() -> None:
         ("--max-tokens", "0"),
         ("--max-tokens", "-5"),
         ("--seed", "-1"),
+        ("--seed", "4294967296"),
+        ("--max-tokens", "99999999999999999999999"),
     ],
 )
 def test_sampling_values_that_make_no_sense(arguments: tuple[str, str]) -> None:
@@ -109,7 +111,17 @@ def test_sampling_values_that_make_no_sense(arguments: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--temperature", "warm"), ("--nonsense",), ("--context", "0"), ("--threads", "-1"), ()]
+    "arguments",
+    [
+        ("--temperature", "warm"),
+        ("--nonsense",),
+        ("--context", "0"),
+        ("--context", "99999999999999999999999"),
+        ("--threads", "-1"),
+        ("--threads", "99999999999"),
+        ("without", "any", "quotes"),
+        (),
+    ],
 )
 def test_usage_errors_exit_with_2(arguments: tuple[str, ...]) -> None:
     done = run("run", *(("Hello", *arguments) if arguments else ()))
@@ -123,7 +135,7 @@ def test_an_unknown_model_suggests_the_nearest() -> None:
 
 
 def test_an_unknown_backend_and_kv_type(starter_model: Path) -> None:
-    assert_one_clear_error(run("run", str(starter_model), "Hello", "--backend", "vllm"), 1, "llama.cpp")
+    assert_one_clear_error(run("run", str(starter_model), "Hello", "--backend", "vllm"), 2, "llama.cpp")
     assert_one_clear_error(run("run", str(starter_model), "Hello", "--kv", "q2"), 2, "q8_0")
     assert_one_clear_error(run("run", str(starter_model), "Hello", "--device", "CUDA7"), 2, "cpu")
 
@@ -247,3 +259,64 @@ def test_the_real_starter_answers(starter_model: Path) -> None:
 
 def test_version() -> None:
     assert run("--version").stdout.startswith("localinfer ")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="arguments are Unicode there")
+@pytest.mark.parametrize("arguments", [("x\udcff",), ("Hello", "--system", "x\udcff")])
+def test_arguments_that_are_not_utf8(arguments: tuple[str, ...]) -> None:
+    assert_one_clear_error(scripted("", *arguments), 2, "Unicode", "iconv")
+
+
+def test_more_threads_than_cores(starter_model: Path) -> None:
+    assert_one_clear_error(run("run", str(starter_model), "Hello", "--threads", "4096"), 2, "cores")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", [("run", "--backend", "scripted", "text=x", "Hello"), ("--help",), ("--version",)])
+def test_an_output_that_takes_nothing(command: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert b"Standard output cannot be written: No space left on device" in done.stderr
+    assert b"unexpected" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+@pytest.mark.parametrize(
+    ("streams", "answer"),
+    [("2>/dev/full", b"x\n"), ("2>&-", b"x\n"), ("<&-", b"x\n"), ("<&- 2>&-", b"x\n"), (">&-", b"")],
+)
+def test_streams_that_are_closed_cost_nothing_else(streams: str, answer: bytes) -> None:
+    command = " ".join([*COMMAND, "run", "--backend", "scripted", "text=x", "Hello", "--temperature", "0"])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{command} {streams}"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=environment(),
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, answer)
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT to one process is POSIX")
+def test_ctrl_c_while_the_program_starts() -> None:
+    """At whatever moment it comes once our own code runs, there is no trace."""
+    code = "import signal, os, sys; sys.argv[1:] = ['--help']\nfrom localinfer import cli\n" + (
+        "class Late:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'typer.main': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Late())\ncli.main()"
+    )
+    done = subprocess.run([COMMAND[0], "-c", code], capture_output=True, env=environment(), timeout=60, check=False)
+    assert done.returncode == 130
+    assert done.stderr == b"Stopped.\n"
