@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "localinfer.cli")
@@ -49,4 +48,8 @@ def assert_one_clear_error(done: subprocess.CompletedProcess[str], code: int, *w
     assert done.stdout == ""
 
 
-Lines = Sequence[str]
+def sent(*turns: str, system: str = "") -> int:
+    """Tokens of a prompt of ``turns``, by the user and the assistant in turn."""
+    roles = [("system", system)] * bool(system)
+    roles += [(("user", "assistant")[index % 2], text) for index, text in enumerate(turns)]
+    return sum(len(f"{role}\n{text}\n".encode()) + 2 for role, text in roles) + len("assistant\n") + 1

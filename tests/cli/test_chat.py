@@ -1,4 +1,4 @@
-"""``localinfer chat`` as a person uses it: in a real pseudo-terminal, byte by byte, and over pipes.
+"""``localinfer chat`` as a person uses it: in a real pseudo-terminal, byte by byte.
 
 The scripted backend's tokens are bytes and its template is ChatML, so the prompt tokens that ``/stats`` shows tell
 exactly what was sent.
@@ -7,14 +7,13 @@ exactly what was sent.
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.cli.commands import COMMAND, ROOT, assert_one_clear_error, environment, run
+from tests.cli.commands import ROOT, sent
 
 if sys.platform == "win32":
     pytest.skip("pseudo-terminals are POSIX", allow_module_level=True)
@@ -27,13 +26,6 @@ PASTE = "first line\n\n  second line\tüñ\n/quit\nlast line"
 
 def chat(script: str, *arguments: str, **terminal: str) -> Terminal:
     return Terminal("chat", "--backend", "scripted", script, "--temperature", "0", *arguments, **terminal)
-
-
-def sent(*turns: str, system: str = "") -> int:
-    """Tokens of a prompt of ``turns``, by the user and the assistant in turn."""
-    roles = [("system", system)] * bool(system)
-    roles += [(("user", "assistant")[index % 2], text) for index, text in enumerate(turns)]
-    return sum(len(f"{role}\n{text}\n".encode()) + 2 for role, text in roles) + len("assistant\n") + 1
 
 
 def prompt_tokens(terminal: Terminal) -> int:
@@ -393,62 +385,6 @@ def test_bare_localinfer_opens_a_chat_with_the_model_of_the_settings(tmp_path: P
         assert "\x1b" not in terminal.screen
 
 
-# Pipes
-
-
-def piped(script: str, stdin: bytes, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
-    command = ("chat", "--backend", "scripted", script, "--temperature", "0")
-    return run(*command, stdin=stdin, PYTHONIOENCODING=encoding)
-
-
-def test_each_piped_line_is_a_turn() -> None:
-    done = piped("text=one", b'hello\r\n\nagain\n"""\nof two\nlines\n"""\n/stats\nlast')
-    third = sent("hello", "one", "again", "one", "of two\nlines")
-    assert done.returncode == 0
-    assert done.stdout == "one\n" * 4
-    assert f"prompt {third} tokens" in done.stderr
-    assert "\x1b" not in done.stderr
-    assert "Loading" not in done.stderr
-    assert "> " not in done.stdout + done.stderr
-
-
-def test_piped_input_without_an_end_of_block_or_without_anything() -> None:
-    assert piped("text=one", b'"""\nopen').stdout == "one\n"
-    assert piped("text=one", b"").stdout == ""
-    assert piped("text=one", b"/quit\nnot asked\n").stdout == ""
-
-
-def test_a_piped_line_of_a_megabyte() -> None:
-    done = piped("text=one", b"x" * 1_000_000 + b"\nagain")
-    assert f"{sent('x' * 1_000_000):,} tokens" in done.stderr
-    assert done.stdout == "one\n"
-
-
-def test_a_piped_turn_that_fails_decides_the_exit_code_when_all_are_answered() -> None:
-    done = piped("text=one&context=100", b"hello\n" + b"long " * 100 + b"\nagain\n")
-    assert done.stdout == "one\none\n"
-    assert done.returncode == 2
-    assert done.stderr.count("error:") == 1
-
-
-def test_piped_bytes_that_are_not_text() -> None:
-    done = piped("text=one", b"a\xffb\n/stats\n")
-    assert "not text" in done.stderr
-    assert f"prompt {sent('a�b')} tokens" in done.stderr
-
-
-def test_an_output_that_cannot_spell_the_answer() -> None:
-    done = piped("text=na%C3%AFve", b"hello\n", encoding="ascii")
-    assert done.returncode == 0
-    assert done.stdout == "na?ve\n"
-
-
-def test_no_standard_input_at_all() -> None:
-    command = " ".join([*COMMAND, "chat", "--backend", "scripted", "text=one", "<&-"])
-    done = subprocess.run(["sh", "-c", command], capture_output=True, env=environment(), check=False, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
 def test_prompts_stay_out_of_an_output_that_is_a_file(tmp_path: Path) -> None:
     with chat("text=one", stdout=str(tmp_path / "out")) as terminal:
         terminal.prompt()
@@ -457,11 +393,3 @@ def test_prompts_stay_out_of_an_output_that_is_a_file(tmp_path: Path) -> None:
         terminal.send(CTRL_D)
         assert terminal.exit_code() == 0
     assert (tmp_path / "out").read_bytes() == b"one\n"
-
-
-def test_an_unknown_model() -> None:
-    assert_one_clear_error(run("chat", "smollm2-135b"), 3, "smollm2-135m")
-
-
-def test_sampling_that_makes_no_sense() -> None:
-    assert_one_clear_error(run("chat", "--temperature", "-1"), 2, "temperature")
