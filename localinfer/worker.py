@@ -5,6 +5,7 @@ and tokenises, so that a long prompt never holds up a step; the main thread owns
 becomes one frame, and fast text shares frames.
 """
 
+import gc
 import os
 import queue
 import sys
@@ -203,6 +204,9 @@ def _serve(channel: Channel, options: LoadOptions, inbox: Inbox, outbox: Outbox)
     encoder = Encoder(backend)
     threading.Thread(target=_encode, args=(encoder, inbox, outbox), name="encoder", daemon=True).start()
     info = msgspec.structs.replace(backend.info, notices=(*backend.info.notices, *encoder.notices))
+    # What is loaded stays; walking through it again and again would cost time between steps.
+    gc.collect()
+    gc.freeze()
     channel.send(Loaded(info=info, at_ns=now_ns()))
     Worker(channel, backend, inbox).run()
 
