@@ -52,7 +52,6 @@ class NativeModel:
         self.vocab = lib.llama_model_get_vocab(pointer)
         self.n_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
         self.offloaded = _offloaded(log.lines)
-        self.buffers = tuple(line.split(": ", 1)[-1] for line in log.lines if "model buffer size" in line)
 
     def meta(self, key: str) -> str | None:
         """A metadata value as text."""

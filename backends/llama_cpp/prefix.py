@@ -55,11 +55,6 @@ class Row:
         """What it holds now, shape (length,)."""
         return self._tokens[: self.length]
 
-    @property
-    def horizon(self) -> Tokens:
-        """What it holds now or will hold when its prefill is complete."""
-        return self.tokens if self.planned is None else self.planned
-
     def append(self, tokens: Tokens | int) -> None:
         """Tokens were decoded after those it held."""
         count = 1 if isinstance(tokens, int) else len(tokens)

@@ -24,6 +24,7 @@ from backends.base import (
     StepEvent,
 )
 from backends.llama_cpp import LlamaCppBackend
+from backends.llama_cpp.native import NativeContext
 from backends.llama_cpp.prefix import WORTHWHILE
 from localinfer.errors import DoesNotFit
 from localinfer.types import LoadOptions, Sampling
@@ -237,3 +238,20 @@ def test_a_sequence_without_a_possible_token_ends_alone(open_backend: Any) -> No
     refused = [event for event in events if isinstance(event, Refused)]
     assert [event.id for event in refused] == [bad.id]
     assert tokens_of(events)[good.id] == fresh(open_backend, text(1, 20))
+
+
+def test_rows_stand_in_order_in_a_pass(open_backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """llama.cpp computes only neighbouring rows together."""
+    backend = open_backend()
+    run(backend, job(text(1, 20)))  # so that the next ones do not get their rows in order of arrival
+    passes: list[list[int]] = []
+    decode = NativeContext.decode
+
+    def recording(context: NativeContext) -> None:
+        passes.append(context.batch._sequence[: context.batch.rows].tolist())
+        decode(context)
+
+    monkeypatch.setattr(NativeContext, "decode", recording)
+    run(backend, *(job(text(seed, 20)) for seed in (2, 3, 4)))
+    assert passes == [sorted(rows) for rows in passes]
+    assert [0, 1, 2] in passes
