@@ -19,6 +19,7 @@ from localinfer.types import (
     Cancel,
     Done,
     EngineStatus,
+    Event,
     Fatal,
     Fault,
     GenerationRequest,
@@ -203,15 +204,16 @@ class WorkerEngine:
 
     def _deliver(self, session: _Session, report: Stepped) -> None:
         session.last = report
-        for generation_id, event in report.events:
+        for generation_id, group in itertools.groupby(report.events, _generation_id):
+            events = [event for _, event in group]
             with self._lock:
                 generation = self._generations.get(generation_id)
-                if isinstance(event, Queued):
+                if isinstance(events[0], Queued):
                     self._accepted.add(generation_id)
             if generation is None:
                 continue
-            generation.push(event)
-            session.productive |= isinstance(event, Piece | Done)
+            generation.push(*events)
+            session.productive |= isinstance(events[-1], Piece | Done)
             if generation.over:
                 self._forget(generation_id)
 
@@ -262,6 +264,10 @@ class WorkerEngine:
         session.settled.set()
         for generation in again:
             self._dispatch(generation)
+
+
+def _generation_id(entry: tuple[int, Event]) -> int:
+    return entry[0]
 
 
 def _rss(pid: int) -> int | None:

@@ -5,8 +5,8 @@ It knows nothing of processes or models. A Generation may be read from a thread 
 
 import asyncio
 import math
+import queue
 import threading
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Protocol
 
@@ -44,8 +44,8 @@ class Generation:
         self.id = id
         self.request = request
         self._cancel = cancel
-        self._events: deque[Event] = deque()
-        self._ready = threading.Condition()
+        self._events: queue.SimpleQueue[tuple[Event, ...]] = queue.SimpleQueue()  # what arrived together, at once
+        self._lock = threading.Lock()
         self._wakers: list[Callable[[], None]] = []
         self._stopwatch = Stopwatch(now_ns())
         self._over = False
@@ -53,7 +53,7 @@ class Generation:
     @property
     def metrics(self) -> Metrics:
         """The figures at this moment."""
-        with self._ready:
+        with self._lock:
             return self._stopwatch.metrics()
 
     @property
@@ -74,13 +74,14 @@ class Generation:
     def __iter__(self) -> Iterator[Event]:
         try:
             while True:
-                with self._ready:
-                    while not self._events:
-                        self._ready.wait(WAKE_S)
-                    event = self._events.popleft()
-                yield _raise_failure(event)
-                if isinstance(event, Done):
-                    return
+                try:
+                    events = self._events.get(timeout=WAKE_S)
+                except queue.Empty:
+                    continue
+                for event in events:
+                    yield _raise_failure(event)
+                    if isinstance(event, Done):
+                        return
         finally:
             self.cancel()
 
@@ -94,17 +95,17 @@ class Generation:
             except RuntimeError:  # the reader's loop is gone, and its interest with it
                 return
 
-        with self._ready:
+        with self._lock:
             self._wakers.append(wake)
         try:
             while True:
-                while self._events:
-                    event = self._events.popleft()
-                    yield _raise_failure(event)
-                    if isinstance(event, Done):
-                        return
+                while not self._events.empty():
+                    for event in self._events.get_nowait():
+                        yield _raise_failure(event)
+                        if isinstance(event, Done):
+                            return
                 arrived.clear()
-                if not self._events:
+                if self._events.empty():
                     await arrived.wait()
         finally:
             self._wakers.remove(wake)
@@ -114,20 +115,25 @@ class Generation:
 
     def loaded(self, at_ns: int) -> None:
         """The model this generation waited for is ready."""
-        with self._ready:
+        with self._lock:
             self._stopwatch.loaded(at_ns)
 
-    def push(self, event: Event) -> None:
-        """Append an event; ``Done`` gets the final metrics. Nothing is taken after the last event."""
-        with self._ready:
+    def push(self, *events: Event) -> None:
+        """Append events that arrived together; ``Done`` gets the final metrics. Nothing is taken after the last one.
+
+        The reader is woken once: it takes time from the model each time.
+        """
+        with self._lock:
             if self._over:
                 return
-            self._stopwatch.observe(event, now_ns())
-            if isinstance(event, Done):
-                event = msgspec.structs.replace(event, metrics=self._stopwatch.metrics())
-            self._over = isinstance(event, Done | Failed)
-            self._events.append(event)
-            self._ready.notify_all()
+            received_ns = now_ns()
+            for event in events:
+                self._stopwatch.observe(event, received_ns)
+            last = events[-1]
+            if isinstance(last, Done):
+                events = (*events[:-1], msgspec.structs.replace(last, metrics=self._stopwatch.metrics()))
+            self._over = isinstance(last, Done | Failed)
+            self._events.put(events)
             wakers = tuple(self._wakers)
         for wake in wakers:
             wake()

@@ -72,7 +72,7 @@ class Reply:
             at_ns=at_ns,
         )
 
-    def sampled(self, event: Sampled, at_ns: int) -> Iterator[Text | Reasoning]:
+    def sampled(self, event: Sampled, at_ns: int) -> list[Text | Reasoning]:
         """The text that one step's tokens made certain; the last piece carries the step's counts."""
         text = ""
         count = 0
@@ -85,25 +85,29 @@ class Reply:
         runs = self._split(text)
         if self.stopped:
             runs += self._rest()
-        *first, (thinking, last) = runs or [(self._thinking, "")]
-        self.heard |= bool(runs)
-        for kind, run in first:
-            yield _piece(kind, text=run, tokens=0, at_ns=at_ns)
-        yield _piece(
-            thinking,
-            text=last,
-            tokens=count,
-            at_ns=at_ns,
-            drafted=event.drafted,
-            accepted=min(event.accepted, count),
-            logprobs=self._logprobs(event, count),
+        if runs:
+            self.heard = True
+        else:
+            runs = [(self._thinking, "")]
+        thinking, last = runs.pop()
+        pieces: list[Text | Reasoning] = [_kind(before)(text=run, tokens=0, at_ns=at_ns) for before, run in runs]
+        pieces.append(
+            _kind(thinking)(
+                text=last,
+                tokens=count,
+                at_ns=at_ns,
+                drafted=event.drafted,
+                accepted=min(event.accepted, count),
+                logprobs=self._logprobs(event, count),
+            )
         )
+        return pieces
 
     def flush(self, at_ns: int) -> Iterator[Text | Reasoning]:
         """The text that was still undecided when the sequence ended."""
         runs = self._split(self._detokenizer.finish()) + self._rest()
         for kind, run in runs:
-            yield _piece(kind, text=run, tokens=0, at_ns=at_ns)
+            yield _kind(kind)(text=run, tokens=0, at_ns=at_ns)
 
     def _split(self, text: str) -> list[tuple[bool, str]]:
         if self._splitter is None:
@@ -117,6 +121,8 @@ class Reply:
         return [] if self._splitter is None else self._splitter.finish()
 
     def _logprobs(self, event: Sampled, count: int) -> tuple[TokenLogprob, ...]:
+        if not event.logprobs:
+            return ()
         return tuple(
             TokenLogprob(
                 token_id=token,
@@ -128,9 +134,8 @@ class Reply:
         )
 
 
-def _piece(thinking: bool, **fields: object) -> Text | Reasoning:
-    kind = Reasoning if thinking else Text
-    return kind(**fields)  # type: ignore[arg-type]
+def _kind(thinking: bool) -> type[Text] | type[Reasoning]:
+    return Reasoning if thinking else Text
 
 
 class Encoder:

@@ -119,19 +119,19 @@ class Worker:
 
     def _translate(self, reply: Reply, event: StepEvent, before_ns: int, after_ns: int) -> None:
         match event:
-            case Admitted():
-                reply.admitted(before_ns)
-            case PrefillStarted():
-                reply.prefill_started(event.cached, before_ns)
-            case PrefillAdvanced():
-                self._emit(event.id, reply.prefill_advanced(event.done, after_ns))
-            case Sampled():
+            case Sampled():  # first, because nearly all are
                 self._urgent |= not reply.heard
                 for piece in reply.sampled(event, after_ns):
                     self._emit(event.id, piece)
                 if reply.stopped:
                     self._backend.cancel(event.id)
                     self._finish(event.id, Done(finish_reason="stop", at_ns=after_ns))
+            case Admitted():
+                reply.admitted(before_ns)
+            case PrefillStarted():
+                reply.prefill_started(event.cached, before_ns)
+            case PrefillAdvanced():
+                self._emit(event.id, reply.prefill_advanced(event.done, after_ns))
             case Finished():
                 for piece in reply.flush(after_ns):
                     self._emit(event.id, piece)

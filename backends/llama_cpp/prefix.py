@@ -57,9 +57,12 @@ class Row:
 
     def append(self, tokens: Tokens | int) -> None:
         """Tokens were decoded after those it held."""
-        count = 1 if isinstance(tokens, int) else len(tokens)
-        self._tokens[self.length : self.length + count] = tokens
-        self.length += count
+        if isinstance(tokens, int):
+            self._tokens[self.length] = tokens
+            self.length += 1
+        else:
+            self._tokens[self.length : self.length + len(tokens)] = tokens
+            self.length += len(tokens)
 
     def hold(self, tokens: Tokens, checkpoints: tuple[Checkpoint, ...]) -> None:
         """It now holds exactly ``tokens``."""

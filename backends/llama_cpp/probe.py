@@ -2,7 +2,7 @@
 
 from backends.llama_cpp.library import devices, lib, system_info, version
 from backends.llama_cpp.threads import available_cores
-from localinfer.machine import Build, Device
+from localinfer.machine import Build, BuildDevice
 from localinfer.process import claim_stdio
 
 
@@ -17,7 +17,7 @@ def main() -> None:
             gpu_offload=bool(lib.llama_supports_gpu_offload()),
             cores=available_cores(),
             devices=tuple(
-                Device(
+                BuildDevice(
                     name=device.name,
                     description=device.description,
                     kind=device.kind,

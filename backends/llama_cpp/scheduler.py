@@ -78,6 +78,7 @@ class Scheduler:
         self._pace = Pace(context.batch.capacity - len(cache.rows))
         self._queue: deque[SequenceJob] = deque()
         self._slots: list[Slot] = []  # in order of arrival
+        self._steady: list[_Feed] = []  # the last pass, if the next one is the same, one token further
 
     def submit(self, job: SequenceJob) -> None:
         """Queue a sequence."""
@@ -98,15 +99,14 @@ class Scheduler:
     def step(self) -> list[StepEvent]:
         """One forward pass."""
         events: list[StepEvent] = []
-        self._admit(events)
-        self._share(events)
-        feeds = self._compose()
+        feeds = self._go_on() if self._steady and not self._queue else self._compose(events)
         if not feeds:
             return events
         started = time.perf_counter()
         try:
             self._context.decode()
         except OutOfMemory as error:
+            self._steady = []
             self._make_room(error, events)
             return events
         elapsed_s = time.perf_counter() - started
@@ -129,6 +129,7 @@ class Scheduler:
             row = self._cache.choose(prompt, match, idle)
             sampler = Sampler(self._model, job.sampling, self._length, job.tokens)
             self._slots.append(Slot(job, prompt, row, sampler))
+            self._steady = []
             row.planned = prompt
             events.append(Admitted(job.id))
 
@@ -147,8 +148,15 @@ class Scheduler:
             slot.reused = self._cache.take(slot.row, match)
             events.append(PrefillStarted(slot.job.id, slot.reused))
 
-    def _compose(self) -> list[_Feed]:
+    def _go_on(self) -> list[_Feed]:
+        """Nobody came or went and nobody has prompt left. Most passes are such, and each microsecond counts."""
+        self._context.batch.advance([feed.slot.token or 0 for feed in self._steady])
+        return self._steady
+
+    def _compose(self, events: list[StepEvent]) -> list[_Feed]:
         """Fill the batch. In order of rows: llama.cpp computes neighbouring rows together, others one by one."""
+        self._admit(events)
+        self._share(events)
         counts = self._counts()
         batch = self._context.batch
         batch.clear()
@@ -162,6 +170,7 @@ class Scheduler:
             last = end == len(slot.prompt)
             index = batch.extend(row.index, row.length, slot.prompt[row.length : end], want_last=last)
             feeds.append(_Feed(slot, count, index if last else None))
+        self._steady = [] if any(slot.prefilling for slot in self._slots) else feeds
         return feeds
 
     def _counts(self) -> dict[Slot, int]:
@@ -237,6 +246,7 @@ class Scheduler:
 
     def _free(self, slot: Slot) -> None:
         self._slots.remove(slot)
+        self._steady = []
         self._cache.release(slot.row)
         slot.sampler.close()
 

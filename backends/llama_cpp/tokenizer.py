@@ -22,6 +22,7 @@ class LlamaTokenizer:
         template = lib.llama_model_chat_template(model.pointer, None)
         self.chat_template = template.decode("utf-8", "replace") if template else None
         self._pieces: dict[int, bytes] = {}
+        self._ends: dict[int, bool] = {}
 
     def encode(self, text: str, *, special: bool) -> list[int]:
         """Ids of ``text``, without begin-of-sequence."""
@@ -57,7 +58,10 @@ class LlamaTokenizer:
 
     def is_end(self, token: int) -> bool:
         """Whether the token ends a generation."""
-        return bool(lib.llama_vocab_is_eog(self._vocab, token))
+        end = self._ends.get(token)
+        if end is None:
+            end = self._ends[token] = bool(lib.llama_vocab_is_eog(self._vocab, token))
+        return end
 
     def _spell(self, token: int, *, special: bool) -> bytes:
         size = 64

@@ -19,7 +19,7 @@ import msgspec
 from localinfer import __version__, machine, settings
 from localinfer.cli import console
 from localinfer.errors import BackendUnavailable, LocalInferError, StorageUnavailable
-from localinfer.machine import Build, Device, NvidiaGpu
+from localinfer.machine import Build, BuildDevice, NvidiaGpu
 from localinfer.process import Child
 
 PROBE = "backends.llama_cpp.probe"
@@ -171,7 +171,7 @@ def _features(system_info: str) -> str:
     return text.strip()
 
 
-def _device(device: Device) -> str:
+def _device(device: BuildDevice) -> str:
     own = device.total_bytes and device.kind != "CPU"  # the machine's memory has a line of its own
     memory = f", {_gib(device.free_bytes)} of {_gib(device.total_bytes)} free" if own else ""
     return f"{device.name}: {device.description}{memory}"

@@ -14,7 +14,7 @@ import pytest
 from localinfer import machine
 from localinfer.cli.doctor import offload, probe
 from localinfer.errors import BackendUnavailable
-from localinfer.machine import Build, Device, NvidiaGpu
+from localinfer.machine import Build, BuildDevice, NvidiaGpu
 from tests.cli.commands import run
 
 doctor = import_module("localinfer.cli.doctor")  # the package also has a command of that name
@@ -22,17 +22,17 @@ doctor = import_module("localinfer.cli.doctor")  # the package also has a comman
 GIB = 2**30
 NAMES = ["versions", "build", "devices", "offload", "threads", "memory", "settings", "models", "logs"]
 
-CPU = Device(name="CPU", description="A processor", kind="CPU", free_bytes=8 * GIB, total_bytes=8 * GIB)
-CUDA = Device(
+CPU = BuildDevice(name="CPU", description="A processor", kind="CPU", free_bytes=8 * GIB, total_bytes=8 * GIB)
+CUDA = BuildDevice(
     name="CUDA0", description="NVIDIA GeForce RTX 3060", kind="GPU", free_bytes=11 * GIB, total_bytes=12 * GIB
 )
-INTEL = Device(
+INTEL = BuildDevice(
     name="Vulkan0", description="Intel UHD Graphics", kind="integrated GPU", free_bytes=2 * GIB, total_bytes=2 * GIB
 )
-METAL = Device(name="Metal", description="Apple M3", kind="GPU", free_bytes=16 * GIB, total_bytes=16 * GIB)
+METAL = BuildDevice(name="Metal", description="Apple M3", kind="GPU", free_bytes=16 * GIB, total_bytes=16 * GIB)
 
 
-def build(*devices: Device, gpu_offload: bool) -> Build:
+def build(*devices: BuildDevice, gpu_offload: bool) -> Build:
     return Build(version="0.3.36", system_info="CPU : AVX = 1 |", gpu_offload=gpu_offload, cores=8, devices=devices)
 
 
@@ -70,7 +70,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pa
         ((METAL, CPU), (), "Metal"),
     ],
 )
-def test_a_build_that_uses_the_gpu(devices: tuple[Device, ...], cards: tuple[NvidiaGpu, ...], names: str) -> None:
+def test_a_build_that_uses_the_gpu(devices: tuple[BuildDevice, ...], cards: tuple[NvidiaGpu, ...], names: str) -> None:
     finding = offload(build(*devices, gpu_offload=True), cards)
     assert finding.state == "ok"
     assert names in finding.value
@@ -234,7 +234,7 @@ def test_a_gpu_build_is_shown_with_its_devices(
 def test_names_of_devices_cannot_command_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    evil = Device(name="CUDA0", description="a\x1b]0;title\x07b", kind="GPU", free_bytes=0, total_bytes=0)
+    evil = BuildDevice(name="CUDA0", description="a\x1b]0;title\x07b", kind="GPU", free_bytes=0, total_bytes=0)
     assert "CUDA0: a]0;titleb\n" in report(monkeypatch, capsys, build(evil, gpu_offload=True))
 
 
