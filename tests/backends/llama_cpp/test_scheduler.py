@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -26,7 +27,8 @@ from backends.base import (
 from backends.llama_cpp import LlamaCppBackend
 from backends.llama_cpp.native import NativeContext
 from backends.llama_cpp.prefix import WORTHWHILE
-from localinfer.errors import DoesNotFit
+from backends.llama_cpp.scheduler import Scheduler
+from localinfer.errors import DoesNotFit, OutOfMemory
 from localinfer.types import LoadOptions, Sampling
 from tests.tiny_models import Architecture, write_tiny_model
 
@@ -255,3 +257,30 @@ def test_rows_stand_in_order_in_a_pass(open_backend: Any, monkeypatch: pytest.Mo
     run(backend, *(job(text(seed, 20)) for seed in (2, 3, 4)))
     assert passes == [sorted(rows) for rows in passes]
     assert [0, 1, 2] in passes
+
+
+def test_a_pass_that_repeats_the_last_one_is_as_good_as_a_new_one(
+    open_backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sequences come and go while others run, and a pass that found no room is tried again."""
+    backend = open_backend(slots=3)
+    jobs = [job(list(range(5 + k, 60 + k)), limit=10 + 7 * k) for k in range(3)]
+    alone = [run(backend, each)[each.id] for each in jobs]
+    compute, failures = NativeContext.decode, itertools.cycle([False] * 4 + [True])
+
+    def sometimes_fail(context: NativeContext) -> None:
+        if next(failures):
+            raise OutOfMemory("no room", "")
+        compute(context)
+
+    monkeypatch.setattr(NativeContext, "decode", sometimes_fail)
+    monkeypatch.setattr(Scheduler, "_make_room", lambda *_: None)
+    jobs = [msgspec.structs.replace(each, id=next(_ids)) for each in jobs]
+    events: list[StepEvent] = []
+    for each in jobs:  # the next comes when the one before has begun to speak
+        backend.submit(each)
+        while not any(isinstance(event, Sampled) and event.id == each.id for event in events):
+            events += backend.step()
+    events += drain(backend, {each.id for each in jobs} - {event.id for event in events if isinstance(event, Finished)})
+
+    assert [tokens_of(events)[each.id] for each in jobs] == alone
