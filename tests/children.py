@@ -49,9 +49,9 @@ def main() -> None:
         case "bytes":  # instead of a frame
             os.write(raw, bytes.fromhex(argument))
         case "exit":
-            channel.send(Frame())
             sys.stderr.write(os.environ.get("CHILD_LOG", ""))
             sys.stderr.flush()
+            channel.send(Frame())  # who expects another value ends the child at this one
             os._exit(int(argument))
         case "signal":
             sys.stderr.write(os.environ.get("CHILD_LOG", ""))

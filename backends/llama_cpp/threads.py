@@ -3,18 +3,14 @@
 ggml's threads wait for each other at every operation, so one thread too many on a busy machine costs half the speed.
 """
 
-import os
 import time
-from pathlib import Path
 
 import psutil
 
+from localinfer.machine import usable_cores, usable_cpus
+
 EVERY_S = 0.25
 SLACK = 0.1  # cores by which the measure must pass the middle between two counts before the count changes
-
-_NO_QUOTA = 65536.0
-_GROUPS = Path("/sys/fs/cgroup")
-_OWN_GROUP = Path("/proc/self/cgroup")
 
 
 class FreeCores:
@@ -58,48 +54,9 @@ class FreeCores:
         return max(1, min(self.limit, round(free)))
 
 
-def available_cores() -> int:
-    """Physical cores' worth of work this process may do: affinity and cgroup quota respected."""
-    return max(1, min(usable_cores(), round(cpu_quota())))
-
-
-def usable_cores() -> int:
-    """Physical cores this process may run on."""
-    usable = len(_usable())
-    return min(usable, psutil.cpu_count(logical=False) or usable)
-
-
-def cpu_quota(groups: Path = _GROUPS, own_group: Path = _OWN_GROUP) -> float:
-    """Cores' worth of time that control groups (version 2) allow this process; a large number where they do not say.
-
-    ``own_group`` names the process's group below ``groups``; a container sees its own as the root.
-    """
-    try:
-        lines = own_group.read_text("utf-8").splitlines()
-    except OSError:
-        lines = []
-    path = next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "/")
-    group = groups / path.lstrip("/")
-    return min(_group_quota(folder) for folder in (group, *group.parents))
-
-
-def _group_quota(group: Path) -> float:
-    try:
-        quota, period = (group / "cpu.max").read_text("ascii").split()
-        return int(quota) / int(period)
-    except (OSError, ValueError, ZeroDivisionError):  # no limit is written as "max"
-        return _NO_QUOTA
-
-
-def _usable() -> frozenset[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))
-
-
 def _sample() -> tuple[float, float, float]:
     """Now, busy seconds so far of the cores this process may run on, and seconds of this process so far."""
-    usable = _usable()
+    usable = usable_cpus()
     busy = 0.0
     for core, times in enumerate(psutil.cpu_times(percpu=True)):
         if core in usable:

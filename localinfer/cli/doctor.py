@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -18,17 +17,13 @@ import msgspec
 
 from localinfer import __version__, machine, settings
 from localinfer.cli import console
-from localinfer.errors import BackendUnavailable, LocalInferError, StorageUnavailable
-from localinfer.machine import Build, BuildDevice, NvidiaGpu
-from localinfer.process import Child
+from localinfer.errors import LocalInferError, StorageUnavailable
+from localinfer.machine import Device, Machine, Power
+from localinfer.probing import probe
 
-PROBE = "backends.llama_cpp.probe"
-PROBE_TIMEOUT_S = 60.0
 LIBRARY = "llama-cpp-python"
-OLDEST_FOR_CUDA_13 = (7, 5)  # its compilers build for no older compute capability
 
 _INDENT = 15  # columns of the mark and the name
-_CUDA_FOLDERS = ("/usr/local/cuda", "/opt/cuda")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -78,8 +73,24 @@ def _findings() -> Iterator[Finding]:
         "versions",
         f"localinfer {__version__} · Python {platform.python_version()} · {platform.system()} {platform.machine()}",
     )
-    yield from _engine()
-    yield Finding("ok", "memory", f"{_gib(machine.available_memory_bytes())} free")
+    try:
+        build, failure = probe(), None
+    except LocalInferError as error:
+        build, failure = None, error
+    here = machine.look(builds=(build,) if build else ())
+    yield Finding("ok", "processor", f"{here.cpu.name}, {_cores(here)}\n{' '.join(here.cpu.features)}")
+    yield Finding("ok", "memory", f"{_gib(here.ram_available_bytes)} of {_gib(here.ram_total_bytes)} free")
+    if build is not None:
+        kind = "with GPU offload" if build.gpu_offload else "for the CPU only"
+        yield Finding("ok", "build", f"{LIBRARY} {build.version}, {kind}\n{_features(build.system_info)}")
+    elif failure is not None:
+        yield Finding("bad", "build", failure.message, failure.hint, _install())
+    yield Finding("ok", "devices", "\n".join(map(_device, here.devices)))
+    if power := _power(here.power):
+        yield Finding("ok", "power", power)
+    if build is not None:
+        yield choice(here)
+        yield Finding("ok", "threads", f"up to {build.cores}, following the cores that are free")
     yield _checked("settings", _settings)
     yield _checked("models", lambda: _folder(settings.models_dir()))
     yield _checked("logs", lambda: _folder(settings.log_dir()))
@@ -92,71 +103,51 @@ def _checked(name: str, check: Callable[[], str]) -> Finding:
         return Finding("bad", name, error.message, error.hint)
 
 
+# The machine
+
+
+def choice(here: Machine) -> Finding:
+    """What models run with and why; bad, with the fix, where the machine could do better."""
+    chosen = machine.choose(here)
+    if not chosen.warning:
+        return Finding("ok", "choice", chosen.reason)
+    return Finding("bad", "choice", chosen.warning, chosen.fix, chosen.command)
+
+
+def _cores(here: Machine) -> str:
+    return f"{here.cpu.cores} {'core' if here.cpu.cores == 1 else 'cores'}"
+
+
+def _device(device: Device) -> str:
+    facts = []
+    if device.total_bytes is not None and device.kind != "cpu":  # the machine's memory has a line of its own
+        facts.append(f"{_gib(device.free_bytes or 0)} of {_gib(device.total_bytes)} free")
+    if device.bandwidth is not None:
+        source = {"table": " (published)", "measured": " (measured)"}.get(device.bandwidth_source, "")
+        facts.append(f"{device.bandwidth / 1e9:.0f} GB/s{source}")
+    if device.gpu_cores is not None:
+        facts.append(f"{device.gpu_cores} GPU cores")
+    if device.compute_capability:
+        facts.append(f"compute capability {device.compute_capability}")
+    if device.driver:
+        facts.append(f"driver {device.driver}")
+    if device.wired_limit_bytes is not None:
+        facts.append(f"limited to {_gib(device.wired_limit_bytes)}")
+    if not device.usable:
+        facts.append("not usable")
+    return f"{device.id}: {', '.join([device.name, *facts])}"
+
+
+def _power(power: Power) -> str:
+    facts = [
+        power.source or "",
+        f"battery at {power.battery_percent:.0f} %" if power.battery_percent is not None else "",
+        power.throttled,
+    ]
+    return ", ".join(fact for fact in facts if fact)
+
+
 # The engine
-
-
-def _engine() -> Iterator[Finding]:
-    try:
-        build = probe()
-    except LocalInferError as error:
-        yield Finding("bad", "build", error.message, error.hint, _install())
-        return
-    kind = "with GPU offload" if build.gpu_offload else "for the CPU only"
-    yield Finding("ok", "build", f"{LIBRARY} {build.version}, {kind}\n{_features(build.system_info)}")
-    yield Finding("ok", "devices", "\n".join(map(_device, build.devices)))
-    try:
-        yield offload(build, machine.nvidia_gpus())
-    except BackendUnavailable as error:
-        yield Finding("bad", "offload", error.message, error.hint)
-    yield Finding("ok", "threads", f"up to {build.cores}, following the cores that are free")
-
-
-def offload(build: Build, cards: tuple[NvidiaGpu, ...]) -> Finding:
-    """Whether the build can use the graphics cards that the driver reports, and the fix when it cannot."""
-    gpus = [device for device in build.devices if "GPU" in device.kind]
-    if gpus and (not cards or any(card.name in gpu.description for card in cards for gpu in gpus)):
-        return Finding("ok", "offload", f"models go to {', '.join(gpu.name for gpu in gpus)}")
-    if not cards:
-        return Finding("ok", "offload", "none: there is no GPU, models run on the CPU")
-    names = "\n".join(map(_card, cards))
-    if not build.gpu_offload or gpus:
-        return Finding("bad", "offload", f"{names}\nThis build of llama.cpp cannot use it.", *_cuda_fix(cards))
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if hidden is not None:
-        fix = f"CUDA_VISIBLE_DEVICES is “{hidden}”, which hides cards. Unset it."
-    else:
-        fix = "The driver may be older than the CUDA version of this build: update the driver, restart the machine."
-    return Finding("bad", "offload", f"{names}\nThis build of llama.cpp can use it, but finds no device.", fix)
-
-
-def probe() -> Build:
-    """Ask the build, in a child that may die of it. Raises ``BackendUnavailable``, ``StorageUnavailable``."""
-    late = threading.Event()
-    with tempfile.TemporaryDirectory() as folder:
-        child: Child[Build] = Child(PROBE, Build, Path(folder) / "probe.log")
-
-        def give_up() -> None:
-            late.set()
-            child.kill()
-
-        timer = threading.Timer(PROBE_TIMEOUT_S, give_up)
-        timer.start()
-        try:
-            build = next(child.reports(), None)
-            death = child.death()
-        finally:
-            timer.cancel()
-            child.kill()
-    if build is not None:
-        return build
-    if late.is_set():
-        raise BackendUnavailable(
-            f"llama.cpp did not answer within {PROBE_TIMEOUT_S:.0f} s.",
-            "A GPU driver may hang: restart the machine. If that does not help, install llama.cpp again:",
-        )
-    last = death.log_tail[-1] if death.log_tail else ""
-    reason = last.partition("BackendUnavailable: ")[2] or f"{death.cause}. {last}".strip()
-    raise BackendUnavailable(f"llama.cpp cannot be used: {reason}", "Install it again:")
 
 
 def _features(system_info: str) -> str:
@@ -171,45 +162,11 @@ def _features(system_info: str) -> str:
     return text.strip()
 
 
-def _device(device: BuildDevice) -> str:
-    own = device.total_bytes and device.kind != "CPU"  # the machine's memory has a line of its own
-    memory = f", {_gib(device.free_bytes)} of {_gib(device.total_bytes)} free" if own else ""
-    return f"{device.name}: {device.description}{memory}"
-
-
-def _card(card: NvidiaGpu) -> str:
-    memory = f"{_gib(card.total_bytes)}, " if card.total_bytes is not None else ""
-    return f"{card.name} ({memory}compute capability {card.compute_capability}, driver {card.driver})"
-
-
 def _gib(size_bytes: int) -> str:
     return f"{size_bytes / 2**30:.1f} GiB"
 
 
-# The fixes
-
-
-def _cuda_fix(cards: tuple[NvidiaGpu, ...]) -> tuple[str, str]:
-    """In words, and the command that builds llama.cpp for NVIDIA cards."""
-    old = any(_before_cuda_13(card.compute_capability) for card in cards)
-    toolkit = "CUDA toolkit 12 (13 is too new for this card)" if old else "CUDA toolkit"
-    compiler = _cuda_compiler()
-    arguments = "-DGGML_CUDA=on"
-    if compiler and not shutil.which("nvcc"):
-        arguments += f";-DCMAKE_CUDA_COMPILER={compiler}"
-    words = f"Build it with the {toolkit}:" if compiler else f"Install the {toolkit}, which has “nvcc”, then run:"
-    return words, _install("--no-binary", LIBRARY, "-C", f"cmake.args={arguments}")
-
-
-def _before_cuda_13(capability: str) -> bool:
-    major, _, minor = capability.partition(".")
-    return major.isdecimal() and minor.isdecimal() and (int(major), int(minor)) < OLDEST_FOR_CUDA_13
-
-
-def _cuda_compiler() -> str | None:
-    folders = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
-    candidates = (Path(folder) / "bin" / "nvcc" for folder in (*folders, *_CUDA_FOLDERS) if folder)
-    return shutil.which("nvcc") or next((str(path) for path in candidates if path.is_file()), None)
+# The fix of a build that does not work
 
 
 def _install(*options: str) -> str:

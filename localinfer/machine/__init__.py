@@ -1,18 +1,30 @@
-"""What this machine is: devices, memory, bandwidth, power."""
+"""What this machine is: devices, memory, bandwidth, power, and what to run models with."""
 
-from localinfer.machine.memory import available_memory_bytes
+from localinfer.machine.choice import choose
+from localinfer.machine.cpu import available_cores, usable_cores
+from localinfer.machine.look import look
+from localinfer.machine.memory import available_memory_bytes, total_memory_bytes
 from localinfer.machine.nvidia import NvidiaGpu, nvidia_gpus
-from localinfer.machine.values import Build, BuildDevice, Cpu, Device, Machine, Power, Problem
+from localinfer.machine.sources import Sources, usable_cpus
+from localinfer.machine.values import Build, BuildDevice, Choice, Cpu, Device, Machine, Power, Problem
 
 __all__ = [
     "Build",
     "BuildDevice",
+    "Choice",
     "Cpu",
     "Device",
     "Machine",
     "NvidiaGpu",
     "Power",
     "Problem",
+    "Sources",
+    "available_cores",
     "available_memory_bytes",
+    "choose",
+    "look",
     "nvidia_gpus",
+    "total_memory_bytes",
+    "usable_cores",
+    "usable_cpus",
 ]

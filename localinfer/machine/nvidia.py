@@ -9,15 +9,26 @@ from importlib import import_module
 from typing import Any
 
 from localinfer.errors import BackendUnavailable
+from localinfer.machine.sources import plain
 from localinfer.types import Value
 
 UNKNOWN = "?"
+
+# NVML's clock reasons that slow a card down by something other than its load or the person's settings.
+_THROTTLING = (
+    (0x40 | 0x20, "is too hot"),
+    (0x80, "gets too little power"),
+    (0x08, "is slowed down by its hardware"),
+)
+_MAX_BANDWIDTH = 1e14  # nothing near this exists: the driver told nonsense
 
 
 class NvidiaGpu(Value, frozen=True):
     """One NVIDIA card as its driver reports it. ``compute_capability`` is as in "8.6".
 
-    What the driver does not say is "?" or None: a card that shares the machine's memory has no memory of its own.
+    ``reserved_bytes`` of the total are the driver's own and for nobody to use. ``bandwidth`` is bytes per second.
+    ``throttled`` is a reason in words, as in "is too hot". What the driver does not say is "?" or None: a card that
+    shares the machine's memory has no memory of its own.
     """
 
     name: str
@@ -25,6 +36,9 @@ class NvidiaGpu(Value, frozen=True):
     free_bytes: int | None
     compute_capability: str
     driver: str
+    reserved_bytes: int | None = None
+    bandwidth: float | None = None
+    throttled: str = ""
 
 
 def nvidia_gpus(nvml: Any = None) -> tuple[NvidiaGpu, ...]:
@@ -41,7 +55,7 @@ def nvidia_gpus(nvml: Any = None) -> tuple[NvidiaGpu, ...]:
             return ()
         raise _silent(error) from error
     try:
-        driver = str(_told(nvml, UNKNOWN, lambda: _text(nvml.nvmlSystemGetDriverVersion())))
+        driver = plain(str(_told(UNKNOWN, lambda: _text(nvml.nvmlSystemGetDriverVersion()))))
         return tuple(_gpu(nvml, index, driver) for index in range(nvml.nvmlDeviceGetCount()))
     except nvml.NVMLError as error:
         raise _silent(error) from error
@@ -52,22 +66,39 @@ def nvidia_gpus(nvml: Any = None) -> tuple[NvidiaGpu, ...]:
 
 def _gpu(nvml: Any, index: int, driver: str) -> NvidiaGpu:
     """The card at ``index``, of which the driver may not want to tell everything, or anything."""
-    handle = _told(nvml, None, lambda: nvml.nvmlDeviceGetHandleByIndex(index))
-    memory = _told(nvml, None, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
-    capability = _told(nvml, None, lambda: nvml.nvmlDeviceGetCudaComputeCapability(handle))
+    unnamed = f"NVIDIA GPU {index}"
+    handle = _told(None, lambda: nvml.nvmlDeviceGetHandleByIndex(index))
+    # The second version sets apart what the driver keeps for itself; old drivers know the first only.
+    memory = _told(None, lambda: nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2))
+    memory = memory or _told(None, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    capability = _told(None, lambda: nvml.nvmlDeviceGetCudaComputeCapability(handle))
     return NvidiaGpu(
-        name=_told(nvml, f"NVIDIA GPU {index}", lambda: _text(nvml.nvmlDeviceGetName(handle))),
-        total_bytes=int(memory.total) if memory else None,
-        free_bytes=int(memory.free) if memory else None,
-        compute_capability=f"{capability[0]}.{capability[1]}" if capability else UNKNOWN,
+        name=plain(_told("", lambda: _text(nvml.nvmlDeviceGetName(handle)))) or unnamed,
+        total_bytes=_told(None, lambda: int(memory.total)),
+        free_bytes=_told(None, lambda: int(memory.free)),
+        reserved_bytes=_told(None, lambda: int(memory.reserved)),
+        compute_capability=_told(UNKNOWN, lambda: f"{int(capability[0])}.{int(capability[1])}"),
         driver=driver,
+        bandwidth=_told(None, lambda: _bandwidth(nvml, handle)),
+        throttled=_told("", lambda: _throttled(int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)))),
     )
 
 
-def _told(nvml: Any, otherwise: Any, question: Callable[[], Any]) -> Any:
+def _bandwidth(nvml: Any, handle: Any) -> float | None:
+    """Two transfers in each cycle of the memory's clock, as NVML counts cycles for every kind of memory."""
+    cycles = int(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM)) * 1e6
+    bandwidth = 2 * cycles * int(nvml.nvmlDeviceGetMemoryBusWidth(handle)) / 8
+    return bandwidth if 0 < bandwidth < _MAX_BANDWIDTH else None
+
+
+def _throttled(reasons: int) -> str:
+    return next((words for bits, words in _THROTTLING if reasons & bits), "")
+
+
+def _told(otherwise: Any, question: Callable[[], Any]) -> Any:
     try:
         return question()
-    except nvml.NVMLError:
+    except Exception:  # the answer of foreign code: whatever is wrong with it, it is not told
         return otherwise
 
 
@@ -76,8 +107,9 @@ def _text(value: str | bytes) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _silent(error: Exception) -> BackendUnavailable:
+def _silent(error: Any) -> BackendUnavailable:
     return BackendUnavailable(
-        f"The NVIDIA driver does not answer: {error}.",
-        "Restart the machine: a driver that was updated works from then on. If that does not help, install it again.",
+        f"The NVIDIA driver does not answer: {plain(str(error)).rstrip('.')} (error {error.value}).",
+        "Restart the machine: a driver that was updated, or a card that was lost while the machine slept, works from "
+        "then on. If that does not help, install the driver again.",
     )

@@ -10,7 +10,7 @@ Kind = Literal["cpu", "gpu", "integrated", "accelerator"]
 class BuildDevice(Value, frozen=True):
     """A device an inference library can compute on. ``kind`` is CPU, GPU, integrated GPU, accelerator or other.
 
-    Memory is 0 where the library's driver does not say.
+    Memory is 0 where the library's driver does not say; on Apple Silicon its total is what Metal recommends to hold.
     """
 
     name: str
@@ -39,9 +39,10 @@ class Device(Value, frozen=True):
     """Something to compute on. What is not known is None.
 
     ``id`` is as ``LoadOptions.device`` names it: cpu, CUDA0, Metal, Vulkan0. ``total_bytes`` is what models can have of
-    its memory at most (Apple: the recommended working set), ``free_bytes`` what they can have now. ``bandwidth`` is
-    bytes per second, and ``bandwidth_source`` says where it is from. ``shares_ram``: its memory is the machine's.
-    ``usable``: an installed build can compute on it.
+    its memory at most (Apple: the recommended working set; NVIDIA: without what the driver keeps), ``free_bytes`` what
+    they can have now. ``bandwidth`` is bytes per second, and ``bandwidth_source`` says where it is from.
+    ``shares_ram``: its memory is the machine's. ``usable``: an installed build can compute on it. ``gpu_cores`` and
+    ``wired_limit_bytes`` (a limit that the person has set) are Apple's.
     """
 
     id: str
@@ -55,6 +56,8 @@ class Device(Value, frozen=True):
     compute_capability: str = ""
     driver: str = ""
     usable: bool = False
+    gpu_cores: int | None = None
+    wired_limit_bytes: int | None = None
 
 
 class Cpu(Value, frozen=True):
@@ -74,10 +77,15 @@ class Power(Value, frozen=True):
 
 
 class Problem(Value, frozen=True):
-    """Something that keeps the machine from being used as it could, and what to do about it."""
+    """Something that keeps the machine from being used as it could, and what to do about it.
+
+    ``command`` does it, where there is one. ``device`` is the id of the device it is about, "" for none in particular.
+    """
 
     message: str
     hint: str
+    command: str = ""
+    device: str = ""
 
 
 class Machine(Value, frozen=True):
@@ -95,3 +103,18 @@ class Machine(Value, frozen=True):
     builds: tuple[Build, ...] = ()
     power: Power = Power()
     problems: tuple[Problem, ...] = ()
+
+
+class Choice(Value, frozen=True):
+    """What to run models with, and why, in one sentence.
+
+    ``backend`` and ``device`` are as in ``LoadOptions``. ``warning`` is there where the machine could do better;
+    ``fix`` says then what to do, and ``command`` does it, where there is one.
+    """
+
+    backend: str
+    device: str
+    reason: str
+    warning: str = ""
+    fix: str = ""
+    command: str = ""

@@ -5,148 +5,62 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from localinfer import machine
-from localinfer.cli.doctor import offload, probe
-from localinfer.errors import BackendUnavailable
-from localinfer.machine import Build, BuildDevice, NvidiaGpu
+from localinfer import probing
+from localinfer.cli.doctor import choice
+from localinfer.machine import Build, BuildDevice, Machine, look, nvidia_gpus
 from tests.cli.commands import run
+from tests.machine.recorded import Recorded
 
 doctor = import_module("localinfer.cli.doctor")  # the package also has a command of that name
 
 GIB = 2**30
-NAMES = ["versions", "build", "devices", "offload", "threads", "memory", "settings", "models", "logs"]
+NAMES = ["versions", "processor", "memory", "build", "devices", "choice", "threads", "settings", "models", "logs"]
 
 CPU = BuildDevice(name="CPU", description="A processor", kind="CPU", free_bytes=8 * GIB, total_bytes=8 * GIB)
-CUDA = BuildDevice(
-    name="CUDA0", description="NVIDIA GeForce RTX 3060", kind="GPU", free_bytes=11 * GIB, total_bytes=12 * GIB
-)
-INTEL = BuildDevice(
-    name="Vulkan0", description="Intel UHD Graphics", kind="integrated GPU", free_bytes=2 * GIB, total_bytes=2 * GIB
-)
-METAL = BuildDevice(name="Metal", description="Apple M3", kind="GPU", free_bytes=16 * GIB, total_bytes=16 * GIB)
 
 
 def build(*devices: BuildDevice, gpu_offload: bool) -> Build:
     return Build(version="0.3.36", system_info="CPU : AVX = 1 |", gpu_offload=gpu_offload, cores=8, devices=devices)
 
 
-def card(name: str = "NVIDIA GeForce RTX 3060", capability: str = "8.6", total: int | None = 12 * GIB) -> NvidiaGpu:
-    return NvidiaGpu(name=name, total_bytes=total, free_bytes=total, compute_capability=capability, driver="550.90.07")
+# The choice
 
 
-@pytest.fixture
-def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """A machine whose CUDA compiler is only where the test puts it."""
-    for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(doctor, "_CUDA_FOLDERS", (str(tmp_path / "cuda"),))
-
-    def install(folder: str) -> Path:
-        compiler = tmp_path / folder / "nvcc"
-        compiler.parent.mkdir(parents=True)
-        compiler.write_text("#!/bin/sh\n")
-        compiler.chmod(0o755)
-        return compiler
-
-    return install
+def recorded(name: str, build: str) -> Machine:
+    sources = Recorded(name)
+    return look(sources, [sources.builds[build]])
 
 
-# Offload
-
-
-@pytest.mark.parametrize(
-    ("devices", "cards", "names"),
-    [
-        ((CPU, CUDA), (card(),), "CUDA0"),
-        ((CPU, CUDA), (card(), card("NVIDIA GeForce GTX 1050 Ti")), "CUDA0"),  # one card is enough
-        ((INTEL, CPU), (), "Vulkan0"),
-        ((METAL, CPU), (), "Metal"),
-    ],
-)
-def test_a_build_that_uses_the_gpu(devices: tuple[BuildDevice, ...], cards: tuple[NvidiaGpu, ...], names: str) -> None:
-    finding = offload(build(*devices, gpu_offload=True), cards)
+def test_a_machine_that_does_its_best_is_fine() -> None:
+    finding = choice(recorded("rtx-3060", "cuda"))
     assert finding.state == "ok"
-    assert names in finding.value
+    assert finding.value == "llama.cpp with CUDA on the RTX 3060."
     assert finding.fix == finding.command == ""
+    assert choice(recorded("vm-cgroup-v2", "cpu")).state == "ok"
 
 
-@pytest.mark.parametrize("gpu_offload", [True, False])
-def test_a_machine_without_a_gpu_is_fine(gpu_offload: bool) -> None:
-    finding = offload(build(CPU, gpu_offload=gpu_offload), ())
-    assert finding.state == "ok"
-    assert "CPU" in finding.value
-
-
-def test_a_cpu_build_beside_a_card_is_bad_and_the_fix_builds_for_it(tools: Callable[[str], Path]) -> None:
-    tools("bin")
-    finding = offload(build(CPU, gpu_offload=False), (card(),))
+def test_a_cpu_build_beside_a_card_is_bad_and_the_fix_is_a_command() -> None:
+    finding = choice(recorded("rtx-4060-laptop", "cpu"))
     assert finding.state == "bad"
-    assert "NVIDIA GeForce RTX 3060 (12.0 GiB, compute capability 8.6, driver 550.90.07)" in finding.value
-    assert "cannot use it" in finding.value
-    assert "CUDA toolkit" in finding.fix
-    assert "12" not in finding.fix
-    words = shlex.split(finding.command)
-    assert words[:4] == [sys.executable, "-m", "pip", "install"]
-    assert words[-1].startswith("llama-cpp-python==")
-    assert words[words.index("-C") + 1] == "cmake.args=-DGGML_CUDA=on"
-    assert "--force-reinstall" in words
-    assert "--no-deps" in words
-    assert words[words.index("--no-binary") + 1] == "llama-cpp-python"
+    assert "Models run on the CPU" in finding.value
+    assert "RTX 4060 Laptop GPU" in finding.value
+    assert finding.command == "localinfer setup-gpu"
 
 
-def test_the_fix_says_when_the_compiler_is_missing_or_not_on_the_path(tools: Callable[[str], Path]) -> None:
-    missing = offload(build(CPU, gpu_offload=False), (card(),))
-    assert "nvcc" in missing.fix
-    assert "CMAKE_CUDA_COMPILER" not in missing.command
-    compiler = tools("cuda/bin")
-    hidden = offload(build(CPU, gpu_offload=False), (card(),))
-    assert "nvcc" not in hidden.fix
-    assert f"cmake.args=-DGGML_CUDA=on;-DCMAKE_CUDA_COMPILER={compiler}" in shlex.split(hidden.command)
-
-
-@pytest.mark.parametrize(("capability", "old"), [("6.1", True), ("7.0", True), ("7.5", False), ("?", False)])
-def test_an_old_card_needs_an_older_toolkit(capability: str, old: bool, tools: Callable[[str], Path]) -> None:
-    finding = offload(build(CPU, gpu_offload=False), (card("NVIDIA GeForce GTX 1050 Ti", capability),))
-    assert ("toolkit 12" in finding.fix) == old
-
-
-def test_a_card_that_tells_little_is_named_all_the_same(tools: Callable[[str], Path]) -> None:
-    finding = offload(build(CPU, gpu_offload=False), (card("NVIDIA GB10", "?", None),))
-    assert "NVIDIA GB10 (compute capability ?, driver 550.90.07)" in finding.value
-
-
-def test_a_build_for_another_gpu_than_the_card(tools: Callable[[str], Path]) -> None:
-    finding = offload(build(INTEL, CPU, gpu_offload=True), (card(),))
+def test_a_driver_that_does_not_answer_is_bad() -> None:
+    finding = choice(recorded("driver-mismatch", "cpu"))
     assert finding.state == "bad"
-    assert "GGML_CUDA" in finding.command
-
-
-def test_a_gpu_build_that_finds_no_device(tools: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    finding = offload(build(CPU, gpu_offload=True), (card(),))
-    assert finding.state == "bad"
-    assert "finds no device" in finding.value
-    assert "driver" in finding.fix
+    assert "The NVIDIA driver does not answer" in finding.value
+    assert "Restart" in finding.fix
     assert finding.command == ""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    finding = offload(build(CPU, gpu_offload=True), (card(),))
-    assert "CUDA_VISIBLE_DEVICES is “-1”" in finding.fix
 
 
 # The probe
-
-
-def test_the_real_build_answers() -> None:
-    found = probe()
-    assert found.version
-    assert found.cores > 0
-    assert any(device.kind == "CPU" for device in found.devices)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
@@ -166,7 +80,7 @@ def test_a_probe_that_fails_is_a_bad_line_with_a_fix(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(doctor, "PROBE", "tests.children")
+    monkeypatch.setattr(probing, "PROBE", "tests.children")
     monkeypatch.setenv("CHILD", action)
     monkeypatch.setenv("CHILD_LOG", log)
     assert not doctor.doctor()
@@ -181,24 +95,15 @@ def test_a_probe_that_fails_is_a_bad_line_with_a_fix(
     assert "models" in report  # the rest is checked all the same
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
-def test_a_probe_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "PROBE", "tests.children")
-    monkeypatch.setattr(doctor, "PROBE_TIMEOUT_S", 0.2)
-    monkeypatch.setenv("CHILD", "echo")  # it waits for what never comes
-    with pytest.raises(BackendUnavailable, match="did not answer"):
-        probe()
-
-
 # The report
 
 
 def test_the_command_here() -> None:
     done = run("doctor", COLUMNS="80")
     states = {name: state for state, name in re.findall(r"(?m)^(ok|BAD) +(\w+)", done.stdout)}
-    assert list(states) == NAMES
+    assert [name for name in states if name != "power"] == NAMES
     bad = {name for name, state in states.items() if state == "BAD"}
-    assert bad <= ({"offload"} if machine.nvidia_gpus() else set())  # a card beside a build for the CPU
+    assert bad <= ({"choice"} if nvidia_gpus() else set())  # a card beside a build for the CPU
     assert done.returncode == bool(bad), done.stdout + done.stderr
     assert "\x1b" not in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if "/" not in line and "\\" not in line)
@@ -206,50 +111,65 @@ def test_the_command_here() -> None:
     assert done.stderr == ""
 
 
-def report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], found: Build, *cards: NvidiaGpu) -> str:
+def report(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sources: Recorded, found: Build
+) -> tuple[bool, str]:
+    """Whether ``doctor`` finds all well on a recorded machine with that build, and what it prints."""
     monkeypatch.setattr(doctor, "probe", lambda: found)
-    monkeypatch.setattr(machine, "nvidia_gpus", lambda: cards)
-    doctor.doctor()
-    return capsys.readouterr().out
+    monkeypatch.setattr(doctor.machine, "look", lambda builds: look(sources, builds))
+    monkeypatch.setenv("COLUMNS", "100")
+    good = doctor.doctor()
+    return good, capsys.readouterr().out
 
 
-def test_a_gpu_build_is_shown_with_its_devices(
+def test_a_laptop_on_battery_with_a_build_for_its_card(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = Build(
-        version="0.3.36",
-        system_info="CUDA : ARCHS = 860 | USE_GRAPHS = 1 | CPU : SSE3 = 1 | AVX2 = 1 | AVX_VNNI = 0 |",
-        gpu_offload=True,
-        cores=12,
-        devices=(CUDA, CPU),
-    )
-    text = report(monkeypatch, capsys, found, card())
+    sources = Recorded("rtx-4060-laptop")
+    good, text = report(monkeypatch, capsys, sources, sources.builds["cuda"])
+    assert good
+    assert "ok   processor 13th Gen Intel(R) Core(TM) i7-13700H, 14 cores\n" in text
+    assert "sse4_2 avx avx2" in text
+    assert "ok   memory    11.0 GiB of 15.3 GiB free\n" in text
     assert "llama-cpp-python 0.3.36, with GPU offload" in text
-    assert "CUDA: ARCHS=860 USE_GRAPHS\n" in text
-    assert "CPU: SSE3 AVX2 AVX_VNNI=0\n" in text
-    assert "CUDA0: NVIDIA GeForce RTX 3060, 11.0 GiB of 12.0 GiB free\n" in text
-    assert "up to 12" in text
+    assert "CUDA: ARCHS=500,610,700,750,800,860,890 USE_GRAPHS PEER_MAX_BATCH_SIZE=128\n" in text
+    devices = " ".join(text.partition("ok   devices ")[2].partition("ok   power")[0].split())
+    assert devices.startswith(
+        "CUDA0: NVIDIA GeForce RTX 4060 Laptop GPU, 7.6 GiB of 7.6 GiB free, 256 GB/s, compute capability 8.9, "
+        "driver 560.35.03 GPU0: Intel GPU (8086:a7a0), not usable cpu:"
+    )
+    assert "ok   power     battery, battery at 83 %\n" in text
+    assert "ok   choice    llama.cpp with CUDA on the RTX 4060 Laptop GPU" in text
+    assert "up to 14" in text
+
+
+def test_a_mac_with_a_limit_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    sources = Recorded("m3-max-64gb")
+    sources.commands = {
+        words: text.replace("wired_limit_mb: 0", "wired_limit_mb: 57344") for words, text in sources.commands.items()
+    }
+    good, text = report(monkeypatch, capsys, sources, sources.builds["metal"])
+    assert good
+    assert "400 GB/s (published), 40 GPU cores, limited to 56.0 GiB" in " ".join(text.split())
+
+
+def test_what_is_bad_comes_with_the_command_on_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = Recorded("rtx-3060")
+    good, text = report(monkeypatch, capsys, sources, sources.builds["cpu"])
+    assert not good
+    assert "BAD  choice    Models run on the CPU. This build of llama.cpp cannot use the RTX 3060.\n" in text
+    assert "\nlocalinfer setup-gpu\n" in text
 
 
 def test_names_of_devices_cannot_command_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    evil = BuildDevice(name="CUDA0", description="a\x1b]0;title\x07b", kind="GPU", free_bytes=0, total_bytes=0)
-    assert "CUDA0: a]0;titleb\n" in report(monkeypatch, capsys, build(evil, gpu_offload=True))
-
-
-def test_a_driver_that_does_not_answer_is_bad(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail() -> tuple[NvidiaGpu, ...]:
-        raise BackendUnavailable("The NVIDIA driver does not answer: mismatch.", "Restart the machine.")
-
-    monkeypatch.setattr(doctor, "probe", lambda: build(CPU, gpu_offload=True))
-    monkeypatch.setattr(machine, "nvidia_gpus", fail)
-    assert not doctor.doctor()
-    text = capsys.readouterr().out
-    assert "BAD  offload   The NVIDIA driver does not answer: mismatch." in text
-    assert "→ Restart the machine." in text
+    evil = BuildDevice(name="Vulkan0\x1b[2J", description="a\x1b]0;title\x07b", kind="GPU", free_bytes=0, total_bytes=0)
+    _, text = report(monkeypatch, capsys, Recorded("vm-cgroup-v2"), build(evil, CPU, gpu_offload=True))
+    assert "Vulkan0[2J: a]0;titleb\n" in text
+    assert "\x1b" not in text
 
 
 def test_folders_and_settings_that_do_not_work(tmp_path: Path) -> None:

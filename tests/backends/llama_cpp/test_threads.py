@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.llama_cpp.threads import EVERY_S, SLACK, FreeCores, available_cores, cpu_quota, usable_cores
+from backends.llama_cpp.threads import EVERY_S, SLACK, FreeCores
+from localinfer.machine import usable_cores
 
 needs_two_cores = pytest.mark.skipif(usable_cores() < 2, reason="one core: the count is always one")
 loads = st.lists(st.floats(0, 20), min_size=1, max_size=40)
@@ -92,49 +92,6 @@ def test_it_measures_at_most_every_quarter_second() -> None:
     cores = Counting(4)
     assert wait_until(lambda: bool(cores.poll()) and cores.measures == 2, 10)
     assert time.monotonic() - start >= 2 * EVERY_S
-
-
-# The cores there are
-
-
-def test_available_cores_are_within_the_machine() -> None:
-    assert 1 <= available_cores() <= usable_cores()
-
-
-@pytest.mark.parametrize(
-    ("text", "quota"),
-    [
-        ("max 100000\n", None),
-        ("200000 100000\n", 2.0),
-        ("150000 100000\n", 1.5),
-        ("10000 100000\n", 0.1),
-        ("", None),
-        ("100000", None),
-        ("100000 0", None),
-        ("one two", None),
-        ("é", None),
-    ],
-)
-def test_the_quota_of_a_container(tmp_path: Path, text: str, quota: float | None) -> None:
-    (tmp_path / "cpu.max").write_text(text, "utf-8")
-    (tmp_path / "own").write_text("0::/\n")
-    for own_group in (tmp_path / "own", tmp_path / "missing"):
-        found = cpu_quota(tmp_path, own_group)
-        assert found == quota if quota else found > 1000
-
-
-def test_the_smallest_quota_of_all_enclosing_groups_counts(tmp_path: Path) -> None:
-    groups, own = tmp_path / "groups", tmp_path / "own"
-    inner = groups / "user.slice" / "app.scope"
-    inner.mkdir(parents=True)
-    own.write_text("4:memory:/elsewhere\n0::/user.slice/app.scope\n")
-    assert cpu_quota(groups, own) > 1000
-    (inner / "cpu.max").write_text("400000 100000\n")
-    assert cpu_quota(groups, own) == 4
-    (groups / "user.slice" / "cpu.max").write_text("300000 100000\n")
-    assert cpu_quota(groups, own) == 3
-    own.write_text("0::/\n")
-    assert cpu_quota(groups, own) > 1000
 
 
 # Real work
