@@ -9,6 +9,7 @@ _RESERVED = {
 }
 _FORBIDDEN = frozenset('/\\:*?"<>|')
 _LONGEST_BYTES = 200
+_DEEPEST = 8
 
 
 def safe_file_name(name: str) -> bool:
@@ -21,6 +22,12 @@ def safe_file_name(name: str) -> bool:
         and not name.endswith((".", " "))
         and name.partition(".")[0].rstrip().upper() not in _RESERVED
     )
+
+
+def safe_file_path(path: str) -> bool:
+    """Whether ``path``, with forward slashes, names a file inside a folder on every system, and nothing else."""
+    parts = path.split("/")
+    return len(parts) <= _DEEPEST and all(safe_file_name(part) for part in parts)
 
 
 def printable(text: str, longest: int = 4_000) -> str:
