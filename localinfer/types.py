@@ -77,8 +77,10 @@ class LoadOptions(Value, frozen=True):
     """How a worker loads one model. None means: let the backend choose.
 
     ``context`` is tokens per slot. ``threads`` fixes the thread count instead of following the free cores.
-    ``kv_type`` is the type of the KV cache (``f16``, ``q8_0``, ``q4_0``). ``gpu_layers`` -1 offloads every layer.
-    ``unified`` shares one KV cache between the slots, for machines short of memory.
+    ``kv_type`` is the type of the KV cache (``f16``, ``q8_0``, ``q4_0``). ``gpu_layers`` -1 offloads every layer, and
+    the experts of the first ``expert_layers`` stay in the machine's own memory. ``unified`` shares one KV cache between
+    the slots, for machines short of memory. ``parts`` are the further files of a split model. ``notices`` are passed on
+    with the model's own.
     """
 
     backend: str
@@ -90,9 +92,12 @@ class LoadOptions(Value, frozen=True):
     kv_type: str = "f16"
     device: str | None = None
     gpu_layers: int = -1
+    expert_layers: int = 0
     unified: bool = False
     require_gpu: bool = False
     cache_tokens: int | None = None
+    parts: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 class ModelInfo(Value, frozen=True):

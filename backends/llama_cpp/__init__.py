@@ -4,15 +4,15 @@ import os
 from contextlib import ExitStack
 
 from backends.base import Load, Progress, SequenceJob, StepEvent
-from backends.llama_cpp.library import devices, lib
+from backends.llama_cpp.library import devices, lib, notice
 from backends.llama_cpp.native import KV_TYPES, ContextOptions, NativeContext, NativeModel
 from backends.llama_cpp.prefix import PrefixCache
 from backends.llama_cpp.room import Need, Room, make_room
 from backends.llama_cpp.scheduler import Scheduler
-from backends.llama_cpp.threads import FreeCores, available_cores
+from backends.llama_cpp.threads import FreeCores
 from backends.llama_cpp.tokenizer import LlamaTokenizer
 from localinfer.errors import BackendUnavailable, BadRequest
-from localinfer.machine import available_memory_bytes
+from localinfer.machine import available_cores, available_memory_bytes
 from localinfer.types import LoadOptions, ModelInfo
 
 BATCH = 2048
@@ -39,7 +39,12 @@ class LlamaCppBackend:
         lib.llama_backend_init()
         with ExitStack() as resources:
             self._model = NativeModel(
-                options.model, gpu_layers=options.gpu_layers, device=options.device, progress=progress
+                options.model,
+                gpu_layers=options.gpu_layers,
+                device=options.device,
+                progress=progress,
+                parts=(options.model, *options.parts),
+                expert_layers=options.expert_layers,
             )
             resources.callback(self._model.close)
             if options.require_gpu and not self._model.offloaded[0]:
@@ -122,7 +127,7 @@ class LlamaCppBackend:
             kv_bytes=self._context.kv_bytes,
             placement=placement,
             threads=self._threads,
-            notices=(beyond,) if 0 < trained < length else (),
+            notices=tuple(text for text in (notice, beyond if 0 < trained < length else "") if text),
         )
 
 

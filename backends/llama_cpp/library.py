@@ -4,6 +4,7 @@
 30 MB that nothing here uses. The bindings are therefore imported under an empty package object.
 """
 
+import contextlib
 import ctypes
 import importlib
 import importlib.util
@@ -12,17 +13,46 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
 
+from localinfer import builds
+from localinfer.builds import LlamaBuild
 from localinfer.errors import BackendUnavailable
 
 
-def _bindings() -> Any:
-    spec = importlib.util.find_spec("llama_cpp")
+def _bindings() -> tuple[Any, LlamaBuild | None, str]:
+    """The bindings, the build they are from (None: the environment's), and why it is not another one.
+
+    A build that was made for the graphics card can stop working, with a driver that was removed for example.
+    """
+    choice = builds.chosen()
+    if choice.build is None:
+        return _load(None), None, choice.notice
+    try:
+        return _load(choice.build), choice.build, ""
+    except BackendUnavailable as error:
+        if choice.only:
+            raise
+        for name in [name for name in sys.modules if name.partition(".")[0] == "llama_cpp"]:
+            del sys.modules[name]
+        reason = error.message.rstrip(".")
+        return _load(None), None, f"{reason}. The CPU build is used. Run “{builds.SETUP}” again."
+
+
+def _load(build: LlamaBuild | None) -> Any:
+    """Import the bindings of one build. Raises ``BackendUnavailable``."""
+    if build is None:
+        spec = importlib.util.find_spec("llama_cpp")
+    else:
+        spec = PathFinder.find_spec("llama_cpp", [str(build.folder)])
+        for library in build.library_paths():
+            with contextlib.suppress(OSError):  # then loading what needs it says so
+                ctypes.CDLL(str(library))
     if spec is None:
         raise BackendUnavailable("llama-cpp-python is not installed.", "Install localinfer again.")
     if "llama_cpp" not in sys.modules:
@@ -32,7 +62,7 @@ def _bindings() -> Any:
         sys.modules["llama_cpp"] = package
     try:
         return importlib.import_module("llama_cpp.llama_cpp")
-    except (RuntimeError, OSError) as error:
+    except (ImportError, RuntimeError, OSError) as error:
         raise BackendUnavailable(
             f"The llama.cpp library cannot be loaded: {error}",
             "Install it again from source: pip install --force-reinstall --no-cache-dir llama-cpp-python",
@@ -43,7 +73,8 @@ def _bindings() -> Any:
 # core go to the thread it waits for. With a short spin a machine that becomes busy is up to ten times faster, an idle
 # one as fast. The OpenMP library reads this when it is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "50000")
-lib: Any = _bindings()
+lib: Any
+lib, _build, notice = _bindings()
 
 _INFO, _ERROR, _CONTINUED = 2, 4, 5
 
@@ -108,8 +139,8 @@ class Device(msgspec.Struct, frozen=True):
 
 def devices() -> tuple[Device, ...]:
     """Every device of this build, CPU included. May initialise a GPU driver: call in a process that may die."""
-    core = _ggml("ggml")
-    base = _ggml("ggml-base")
+    core = shared_library("ggml")
+    base = shared_library("ggml-base")
     core.ggml_backend_dev_count.restype = ctypes.c_size_t
     core.ggml_backend_dev_get.restype = ctypes.c_void_p
     core.ggml_backend_dev_get.argtypes = [ctypes.c_size_t]
@@ -139,6 +170,13 @@ def devices() -> tuple[Device, ...]:
     return tuple(found)
 
 
+def cpu_buffer_type() -> int:
+    """The handle of the machine's own memory as a place for tensors."""
+    function = shared_library("ggml-base").ggml_backend_cpu_buffer_type
+    function.restype = ctypes.c_void_p
+    return int(function())
+
+
 def system_info() -> str:
     """What the build uses of this processor, as llama.cpp prints it."""
     return str(lib.llama_print_system_info().decode("utf-8", "replace")).strip()
@@ -146,10 +184,11 @@ def system_info() -> str:
 
 def version() -> str:
     """Version of llama-cpp-python."""
-    return metadata.version("llama-cpp-python")
+    return _build.version if _build is not None else metadata.version("llama-cpp-python")
 
 
-def _ggml(name: str) -> ctypes.CDLL:
+def shared_library(name: str) -> ctypes.CDLL:
+    """One of the libraries that the bindings have loaded, for what they leave out: ggml, ggml-base, llama."""
     folder = Path(lib.__file__).parent / "lib"
     for pattern in (f"lib{name}.so", f"lib{name}.dylib", f"{name}.dll", f"lib{name}.dll"):
         if (folder / pattern).exists():

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from backends.base import Progress
-from backends.llama_cpp.library import capture_log, devices, lib
+from backends.llama_cpp.library import capture_log, cpu_buffer_type, devices, lib
 from localinfer.errors import BackendUnavailable, BadRequest, LocalInferError, ModelFileInvalid, OutOfMemory
 
 Logits = npt.NDArray[np.float32]
@@ -29,14 +29,37 @@ _MEMORY_WORDS = ("failed to allocate", "out of memory", "unable to allocate")
 
 
 class NativeModel:
-    """One model file in memory. ``offloaded`` is (layers on a GPU, layers) as the library reported it."""
+    """One model in memory. ``offloaded`` is (layers on a GPU, layers) as the library reported it.
 
-    def __init__(self, path: str, *, gpu_layers: int, device: str | None, progress: Progress) -> None:
+    ``parts`` are the files of a model that is split, the first of them included; without them the library finds them
+    by their names. The experts of the first ``expert_layers`` stay in the machine's own memory. ``only_sizes``: no
+    weight is read and no memory taken, so that contexts can be asked for their sizes and nothing else. ``repack`` False
+    keeps the CPU from storing some weights in an order of its own.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        gpu_layers: int,
+        device: str | None,
+        progress: Progress,
+        parts: Sequence[str] = (),
+        expert_layers: int = 0,
+        only_sizes: bool = False,
+        repack: bool = True,
+    ) -> None:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = 0 if device == "cpu" else gpu_layers
+        params.use_extra_bufts = repack
+        if only_sizes:
+            params.no_alloc, params.load_mode = True, lib.LLAMA_LOAD_MODE_NONE
         chosen = _device_list(device)
         if chosen is not None:
             params.devices = ctypes.cast(chosen, ctypes.c_void_p)
+        kept = _kept_experts(expert_layers)
+        if kept is not None:
+            params.tensor_buft_overrides = ctypes.cast(kept, ctypes.c_void_p)
 
         def on_progress(fraction: float, _user: object) -> bool:
             progress(fraction)
@@ -44,7 +67,11 @@ class NativeModel:
 
         params.progress_callback = callback = lib.llama_progress_callback(on_progress)
         with capture_log() as log:
-            pointer = lib.llama_model_load_from_file(os.fsencode(path), params)
+            if len(parts) > 1:
+                names = (ctypes.c_char_p * len(parts))(*map(os.fsencode, parts))
+                pointer = lib.llama_model_load_from_splits(names, len(parts), params)
+            else:
+                pointer = lib.llama_model_load_from_file(os.fsencode(path), params)
         del callback
         if not pointer:
             raise _load_error(path, log.errors)
@@ -108,7 +135,9 @@ class NativeModel:
 
 
 class ContextOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """``cells`` are for all sequences together; ``outputs`` is how many rows of logits one pass may ask for."""
+    """``cells`` are for all sequences together; ``outputs`` is how many rows of logits one pass may ask for, at least
+    one of each sequence. ``micro_batch`` is the tokens computed at once, of the ``batch`` that one pass may hold.
+    ``kv_type`` is one of ``KV_TYPES``, or ``f32`` for comparison."""
 
     cells: int
     sequences: int
@@ -117,32 +146,34 @@ class ContextOptions(msgspec.Struct, frozen=True, kw_only=True):
     threads: int
     kv_type: str
     unified: bool
+    micro_batch: int = 512
+
+
+def _context_parameters(options: ContextOptions) -> Any:
+    params = lib.llama_context_default_params()
+    params.n_ctx = options.cells
+    params.n_seq_max = options.sequences
+    params.n_batch = options.batch
+    params.n_ubatch = min(options.micro_batch, options.batch)
+    params.n_outputs_max = options.outputs
+    params.n_threads = params.n_threads_batch = options.threads
+    params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
+    params.type_k = params.type_v = lib.GGML_TYPE_F32 if options.kv_type == "f32" else KV_TYPES[options.kv_type][0]
+    params.swa_full = False
+    params.kv_unified = options.unified
+    params.no_perf = True
+    return params
 
 
 class NativeContext:
     """The KV cache of a model and the machinery of one forward pass."""
 
     def __init__(self, model: NativeModel, options: ContextOptions) -> None:
-        params = lib.llama_context_default_params()
-        params.n_ctx = options.cells
-        params.n_seq_max = options.sequences
-        params.n_batch = options.batch
-        params.n_ubatch = min(512, options.batch)
-        params.n_outputs_max = options.outputs
-        params.n_threads = params.n_threads_batch = options.threads
-        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
-        params.type_k = params.type_v = KV_TYPES[options.kv_type][0]
-        params.swa_full = False
-        params.kv_unified = options.unified
-        params.no_perf = True
         with capture_log() as log:
-            self.pointer = lib.llama_init_from_model(model.pointer, params)
+            self.pointer = lib.llama_init_from_model(model.pointer, _context_parameters(options))
         if not self.pointer:
-            raise OutOfMemory(
-                f"A context of {options.cells:,} tokens cannot be created"
-                f"{': ' + log.errors[-1] if log.errors else ''}.",
-                "Ask for a smaller context or fewer slots.",
-            )
+            raise _context_error(options, log.errors)
+        self.log = tuple(log.lines)
         self.kv_bytes = _buffer_bytes(log.lines, ("KV buffer size", "RS buffer size"))
         self._memory = lib.llama_get_memory(self.pointer)
         self._n_vocab = model.n_vocab
@@ -283,6 +314,21 @@ def _device_list(name: str | None) -> "ctypes.Array[ctypes.c_void_p] | None":
     return (ctypes.c_void_p * 2)(chosen[0], None)
 
 
+class _Override(ctypes.Structure):
+    """``llama_model_tensor_buft_override``: tensors whose names match ``pattern`` go to the buffer type."""
+
+    _fields_ = [("pattern", ctypes.c_char_p), ("buffer_type", ctypes.c_void_p)]
+
+
+def _kept_experts(layers: int) -> "ctypes.Array[_Override] | None":
+    """What keeps the routed experts of the first layers off the GPU."""
+    if not layers:
+        return None
+    names = "|".join(map(str, range(layers)))
+    pattern = rf"blk\.({names})\.ffn_(up|down|gate|gate_up)_(ch|)exps"
+    return (_Override * 2)(_Override(pattern.encode(), cpu_buffer_type()), _Override(None, None))
+
+
 def _offloaded(lines: Sequence[str]) -> tuple[int, int]:
     """From a line such as ``offloaded 33/33 layers to GPU``; (0, 0) when there was none."""
     for line in lines:
@@ -298,6 +344,15 @@ def _buffer_bytes(lines: Sequence[str], names: Sequence[str]) -> int:
     """Sum of the sizes in lines such as ``CPU KV buffer size = 48.00 MiB``."""
     sizes = [line.rpartition("=")[2].split() for line in lines if any(name in line for name in names)]
     return sum(int(float(size[0]) * 2**20) for size in sizes if len(size) == 2 and size[1] == "MiB")
+
+
+def _context_error(options: ContextOptions, errors: Sequence[str]) -> LocalInferError:
+    reason = f": {errors[-1].split(': ', 1)[-1]}" if errors else ""
+    if "cache type" in reason or "cache quantization" in reason:
+        message = f"This model cannot have a KV cache of the type {options.kv_type}{reason}."
+        return BadRequest(message, "Use the type f16.", param="kv")
+    message = f"A context of {options.cells:,} tokens cannot be created{reason}."
+    return OutOfMemory(message, "Ask for a smaller context or fewer slots.")
 
 
 def _load_error(path: str, errors: Sequence[str]) -> LocalInferError:

@@ -39,14 +39,14 @@ def make_room(need: Need, *, context: int | None, slots: int, unified: bool) -> 
     """
     if context is not None:
         _check(need, context, slots)
-        return Room(context, _padded(context) * slots, unified)
+        return Room(context, padded(context) * slots, unified)
     wanted = min(DEFAULT_CONTEXT, need.trained_context or DEFAULT_CONTEXT)
     affordable = int(need.available_bytes * _SHARE) // max(1, need.cell_bytes) // GRAIN * GRAIN
     if unified or (slots > 1 and affordable < wanted * slots):
         cells = max(LEAST_CONTEXT, min(wanted * slots, affordable))
         return Room(min(wanted, cells), cells, unified=True)
     length = max(LEAST_CONTEXT, min(wanted, affordable // slots))
-    return Room(length, _padded(length) * slots, unified=False)
+    return Room(length, padded(length) * slots, unified=False)
 
 
 def _check(need: Need, context: int, slots: int) -> None:
@@ -61,5 +61,6 @@ def _check(need: Need, context: int, slots: int) -> None:
     )
 
 
-def _padded(tokens: int) -> int:
+def padded(tokens: int) -> int:
+    """``tokens`` as llama.cpp makes cells of them."""
     return -(-tokens // GRAIN) * GRAIN

@@ -3,13 +3,13 @@
 Values only: what is asked of the sizing child, and what it answers.
 """
 
-from localinfer.types import Value
+from localinfer.types import Fault, Value
 
 
 class SizeRequest(Value, frozen=True):
     """How the model would be loaded. ``paths`` are all its files in order; only their headers need to be there, if each
     has its full length (a sparse file). ``context`` is tokens per slot. ``device`` and ``gpu_layers`` are as in
-    ``LoadOptions``. ``outputs`` is how many rows of logits one pass may ask for.
+    ``LoadOptions``. ``outputs`` is how many rows of logits one pass may ask for, at least one of each slot.
     """
 
     paths: tuple[str, ...]
@@ -25,8 +25,9 @@ class SizeRequest(Value, frozen=True):
 
 
 class DeviceSizes(Value, frozen=True):
-    """Bytes on one device; ``id`` is as in ``Device.id``, and ``cpu`` is the host. ``context_bytes`` is the KV cache
-    and recurrent states, ``compute_bytes`` the buffers of a pass."""
+    """Bytes on one device; ``id`` is as in ``Device.id``, and ``cpu`` is the host. ``model_bytes`` are weights as they
+    lie in the file, ``context_bytes`` the KV cache and recurrent states, ``compute_bytes`` the buffers of a pass, on
+    the host with the rows of logits."""
 
     id: str
     model_bytes: int
@@ -37,7 +38,8 @@ class DeviceSizes(Value, frozen=True):
 class Sizes(Value, frozen=True):
     """What loading would take. ``exact``: the library's own sums for every device; else read from its log.
 
-    ``kv_bytes`` and ``state_bytes`` split the ``context_bytes`` of all devices.
+    ``kv_bytes`` and ``state_bytes`` split the ``context_bytes`` of all devices. ``repacked_bytes`` is what the CPU
+    takes beside ``model_bytes`` for a second copy of some weights, in the order its kernels read them.
     """
 
     devices: tuple[DeviceSizes, ...]
@@ -46,3 +48,11 @@ class Sizes(Value, frozen=True):
     layers: int
     gpu_layers: int
     exact: bool
+    repacked_bytes: int = 0
+
+
+class SizeReport(Value, frozen=True):
+    """The sizing child's answer to one ``SizeRequest``: exactly one of the two."""
+
+    sizes: Sizes | None = None
+    error: Fault | None = None
