@@ -26,8 +26,9 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 class Settings(Value, frozen=True):
     """What the person has set, in ``config.toml`` or, with precedence, as ``LOCALINFER_<NAME>`` in the environment.
 
-    ``model`` is the model reference used when none is given. ``offline`` forbids every use of the network. The others
-    are defaults of the same fields of ``LoadOptions``.
+    ``model`` is the model reference used when none is given. ``offline`` forbids every use of the network.
+    ``model_folders`` are folders with models of the person's own; in the environment they are separated as in PATH.
+    The others are defaults of the same fields of ``LoadOptions``.
     """
 
     model: str | None = None
@@ -36,11 +37,17 @@ class Settings(Value, frozen=True):
     threads: Positive | None = None
     device: str | None = None
     kv_type: Literal["f16", "q8_0", "q4_0"] = "f16"
+    model_folders: tuple[str, ...] = ()
 
 
 def models_dir() -> Path:
     """The folder of fetched models."""
     return _under_home("models") or platformdirs.user_data_path(_APP, appauthor=False) / "models"
+
+
+def builds_dir() -> Path:
+    """The folder of the builds of llama.cpp that were made for this machine's graphics cards."""
+    return _under_home("builds") or platformdirs.user_data_path(_APP, appauthor=False) / "builds"
 
 
 def log_dir() -> Path:
@@ -87,6 +94,7 @@ def _under_home(name: str) -> Path | None:
 
 
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+_LISTS = {"model_folders"}
 
 
 def _from_file(path: Path) -> dict[str, object]:
@@ -114,7 +122,8 @@ def _from_environment() -> dict[str, object]:
     for key in _TYPES:
         name = f"{_PREFIX}{key.upper()}"
         if text := os.environ.get(name):
-            values[key] = _convert(key, text, name, strict=False)
+            parts = [part for part in text.split(os.pathsep) if part]
+            values[key] = _convert(key, parts if key in _LISTS else text, name, strict=False)
     return values
 
 

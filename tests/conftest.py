@@ -27,6 +27,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for field in msgspec.structs.fields(Settings):
             patch.delenv(f"LOCALINFER_{field.name.upper()}", raising=False)
         patch.setenv("LOCALINFER_HOME", str(folder))
+        for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+            patch.delenv(name, raising=False)
+        for name in ("HF_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"):  # models of the person's
+            patch.setenv(name, str(folder / "none" / name))
         yield folder
 
 

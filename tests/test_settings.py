@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import platformdirs
@@ -71,6 +72,18 @@ class TestSettings:
     def test_the_file(self) -> None:
         write('model = "smollm2"\noffline = true\ncontext = 2048\nkv_type = "q8_0"\n')
         assert settings.load() == Settings(model="smollm2", offline=True, context=2048, kv_type="q8_0")
+
+    def test_folders_are_a_list_in_the_file_and_as_in_path_in_the_environment(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write('model_folders = ["~/one", "/two"]\n')
+        assert settings.load().model_folders == ("~/one", "/two")
+        monkeypatch.setenv("LOCALINFER_MODEL_FOLDERS", os.pathsep.join(["/three", "", "with space"]))
+        assert settings.load().model_folders == ("/three", "with space")
+        monkeypatch.delenv("LOCALINFER_MODEL_FOLDERS")
+        write('model_folders = "/two"\n')
+        with pytest.raises(BadRequest, match="model_folders"):
+            settings.load()
 
     def test_the_environment_comes_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
         write('model = "smollm2"\noffline = true\nthreads = 2\n')

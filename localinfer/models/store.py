@@ -1,7 +1,8 @@
 """Which file a model reference means, and having that file on this machine.
 
-It knows the models folder and who may write there; it does not know how a package index is asked (``fetch``) or what
-is inside a file (``gguf``). All that is unfinished lies in a ``.partial-…`` folder; its owner holds the model's lock.
+It knows the models folder and who may write there; it does not know how a package index is asked (``fetch``), where
+other programs keep models (``found``) or what is inside a file (``gguf``). All that is unfinished lies in a
+``.partial-…`` folder; its owner holds the model's lock.
 """
 
 import contextlib
@@ -15,21 +16,23 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from localinfer import settings
 from localinfer.errors import (
     DownloadFailed,
+    LocalInferError,
     ModelFileInvalid,
     ModelNotFound,
     NotEnoughDisk,
     Offline,
     StorageUnavailable,
 )
-from localinfer.models import fetch
+from localinfer.models import fetch, found
 from localinfer.models.catalog import ModelSpec, Quantization, catalog
 from localinfer.models.lock import exclusive, try_exclusive
 from localinfer.models.names import printable
+from localinfer.models.progress import FetchProgress
 from localinfer.types import Value
 
 _MARGIN_BYTES = 64_000_000
@@ -38,8 +41,11 @@ _PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffi
 
 
 class ModelRef(Value, frozen=True):
-    """One model, found: its files, all parts in order. ``spec`` and ``quantization`` are set if the catalogue knows it;
-    then the file may have to be fetched first."""
+    """One model, found: its files, all parts in order. ``spec`` is set if the catalogue knows it.
+
+    ``quantization`` is set if the file may have to be fetched first; ``paths`` is empty while nobody can say where a
+    file of the hub will lie. Without it the files are used as they are, whoever put them there.
+    """
 
     name: str
     paths: tuple[Path, ...]
@@ -52,43 +58,54 @@ class ModelRef(Value, frozen=True):
         return self.paths[0]
 
 
-class FetchProgress(Value, frozen=True):
-    """How far fetching has come, in bytes of the current stage. ``wait``: another process is fetching the same model.
-
-    ``notice`` is something the person should know; it is set once.
-    """
-
-    done_bytes: int
-    total_bytes: int
-    stage: Literal["wait", "download", "unpack", "verify"]
-    notice: str = ""
-
-
 def resolve(reference: str) -> ModelRef:
-    """The model that ``reference`` names: a catalogue id or alias, or the path of a ``.gguf`` file.
+    """The model that ``reference`` names.
 
-    A split model is named by its first part. Raises ``ModelNotFound``, ``ModelFileInvalid``, ``StorageUnavailable``.
+    That is, in this order: an id or alias of the catalogue, with ``:`` and a quantization if not the usual one is
+    meant; the path of a ``.gguf`` file, of a split model its first; a model that is already on this machine (see
+    ``found.match``). Raises ``ModelNotFound``, ``ModelFileInvalid``, ``StorageUnavailable``, and ``BadRequest`` if it
+    can mean several.
     """
+    name, _, wanted = reference.rpartition(":")
     if spec := catalog().get(reference):
         return catalogued(spec)
+    spec = catalog().get(name) if name else None
+    if spec and (quantization := spec.quantization(wanted.strip())):
+        return catalogued(spec, quantization)
     path = Path(reference)
     with contextlib.suppress(RuntimeError):  # a "~" that stands for nobody is a plain name
         path = path.expanduser()
-    found = _stat(path) if reference else None
-    if found is None:
+    there = _stat(path) if reference else None
+    if there and stat.S_ISREG(there.st_mode):
+        return _local(path.absolute())
+    if model := found.match(found.find(settings.load()), reference):
+        return ModelRef(name=model.name, paths=model.paths, spec=model.spec)
+    if spec:
+        names = ", ".join(one.name for one in spec.quantizations)
+        raise ModelNotFound(f"{spec.name} has no quantization “{printable(wanted, 80)}”.", f"It has: {names}.")
+    if there is None:
         return _missing(reference, path)
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(there.st_mode):
         raise ModelFileInvalid(f"{printable(str(path))} is a folder, not a model file.", _inside(path))
-    if not stat.S_ISREG(found.st_mode):
-        raise ModelFileInvalid(f"{printable(str(path))} is not a file.", "Name a .gguf file.")
-    return _local(path.absolute())
+    raise ModelFileInvalid(f"{printable(str(path))} is not a file.", "Name a .gguf file.")
 
 
-def catalogued(spec: ModelSpec) -> ModelRef:
-    """The reference of a model of the catalogue, in its default quantization."""
-    quantization = spec.quantizations[0]
-    path = settings.models_dir() / spec.id / quantization.file
-    return ModelRef(name=spec.id, paths=(path,), spec=spec, quantization=quantization)
+def catalogued(spec: ModelSpec, quantization: Quantization | None = None) -> ModelRef:
+    """The reference of a model of the catalogue, in ``quantization`` or its default one.
+
+    Where no quantization is asked for, one of the hub's that is already on this machine will do. Raises ``BadRequest``
+    for wrong settings.
+    """
+    wanted = quantization or spec.quantizations[0]
+    name = spec.id if wanted is spec.quantizations[0] else f"{spec.id}:{wanted.name}"
+    if wanted.pypi:
+        path = settings.models_dir() / spec.id / wanted.file
+        return ModelRef(name=name, paths=(path,), spec=spec, quantization=wanted)
+    here = [model for model in found.find(settings.load()) if model.spec == spec]
+    for one in (wanted,) if quantization else (wanted, *spec.quantizations):
+        if model := next((model for model in here if model.variant == one), None):
+            return ModelRef(name=model.name, paths=model.paths, spec=spec)
+    return ModelRef(name=name, paths=(), spec=spec, quantization=wanted)
 
 
 def ensure(
@@ -105,6 +122,8 @@ def ensure(
         if gone := [path for path in ref.paths if _stat(path) is None]:
             raise ModelNotFound(f"There is no file {printable(str(gone[0]))} any more.", "Check the path.")
         return ref.path
+    if quantization.repo:
+        raise _on_the_hub(spec, quantization, offline=offline)
     size = _size(ref.path)
     if size == quantization.size_bytes:
         return ref.path
@@ -124,6 +143,15 @@ def ensure(
             _sweep(models, spec.id)
             _fetch(models, spec, quantization, progress, pip)
     return ref.path
+
+
+def _on_the_hub(spec: ModelSpec, quantization: Quantization, *, offline: bool) -> LocalInferError:
+    """That a model of the hub is not here."""
+    size = f"{'about ' if quantization.approximate else ''}{_megabytes(quantization.size_bytes)}"
+    where = f"huggingface.co/{quantization.repo}"
+    hint = f"Download {quantization.file} ({size}) from {where}, and give its path."
+    error = Offline if offline else ModelNotFound
+    return error(f"{spec.name} is not on this machine yet.", hint)
 
 
 def _fetch(

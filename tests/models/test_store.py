@@ -24,7 +24,7 @@ from localinfer.errors import (
 )
 from localinfer.models import store
 from localinfer.models.catalog import ModelSpec, catalog
-from localinfer.models.store import FetchProgress
+from localinfer.models.progress import FetchProgress
 from tests.models.package_index import PackageIndex
 
 ROOT = Path(__file__).parents[2]
