@@ -1,0 +1,60 @@
+"""A memory plan in one sentence, for a person."""
+
+from collections.abc import Callable
+
+from localinfer.models.plan import HOST, MemoryPlan
+
+GIB = 2**30
+
+
+def gib(size_bytes: float) -> str:
+    """A size as people read it on the label of their memory."""
+    return f"{size_bytes / GIB:.1f} GiB" if abs(size_bytes) >= GIB / 10 else f"{size_bytes / 2**20:.0f} MiB"
+
+
+def sentence(plan: MemoryPlan, missing: Callable[[int], int], smaller_kv: bool) -> str:
+    """What the plan means. ``missing`` gives the bytes a longer context lacks; ``smaller_kv``: a q8_0 cache helps."""
+    device = next((load for load in plan.devices if load.id == plan.device), plan.devices[-1])
+    spare = min(load.spare_bytes for load in plan.devices)
+    hint = " A q8_0 KV cache would make room." if smaller_kv else ""
+    where = "in memory, on the CPU" if plan.device == HOST else f"on {device.name}"
+    match plan.verdict:
+        case "full":
+            return f"Fits {where} with {gib(spare)} to spare{_longer(plan, missing)}.{hint}"
+        case "full_short_ctx":
+            short = f"{plan.context:,} tokens instead of {plan.asked_context:,}"
+            return f"Fits {where} with a context of {short}; all of it lacks {gib(missing(plan.asked_context))}.{hint}"
+        case "moe_offload":
+            experts = f"the experts of {plan.expert_layers} of {plan.layers} layers"
+            return f"Fits {where} if {experts} stay in the machine's own memory, which is slower.{hint}"
+        case "partial":
+            on_gpu = plan.gpu_layers - 1
+            return f"{on_gpu} of {plan.layers} layers fit {where}; the CPU computes the others and sets the pace.{hint}"
+        case "cpu":
+            short = f", with {plan.context:,} tokens instead of {plan.asked_context:,}" if _short(plan) else ""
+            return (
+                f"Fits in memory and runs on the CPU{short}, with {gib(spare)} to spare{_longer(plan, missing)}.{hint}"
+            )
+        case "too_big":
+            worst = min(plan.devices, key=lambda load: load.spare_bytes)
+            free = worst.free_bytes + worst.freed_bytes - worst.margin_bytes
+            return f"Does not fit: it needs {gib(plan.total_bytes)}, and {gib(max(0, free))} can be used here.{hint}"
+        case "unknown":
+            return "Cannot be estimated: its architecture is not known here. Loading it will show."
+
+
+def _short(plan: MemoryPlan) -> bool:
+    return plan.context < plan.asked_context
+
+
+def _longer(plan: MemoryPlan, missing: Callable[[int], int]) -> str:
+    """How far the context can grow, and what the next doubling beyond that lacks."""
+    if not plan.max_context or _short(plan) or plan.context >= plan.trained_context:
+        return ""
+    if plan.max_context >= plan.trained_context:
+        return f"; all its {plan.trained_context:,} tokens of context fit too"
+    following = plan.context
+    while following <= plan.max_context:
+        following *= 2
+    following = min(following, plan.trained_context)
+    return f"; {following:,} tokens of context would need {gib(missing(following))} more"

@@ -1,0 +1,120 @@
+"""What real loads on this machine taught: how far plans were off. The next plan starts from the median.
+
+It keeps the last few lessons of each device in one file; a file that cannot be read teaches nothing and is replaced.
+"""
+
+import contextlib
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from localinfer import settings
+from localinfer.errors import StorageUnavailable
+from localinfer.models.layout import Lessons
+from localinfer.models.lock import exclusive
+from localinfer.models.plan import MemoryPlan, Range
+from localinfer.types import Value
+
+KEPT = 9  # lessons per device: a median that one odd load does not move, and that follows a new driver
+LEAST_TOKENS = 32  # a shorter run says little about speed
+_FILE = "lessons.json"
+_PLAUSIBLE = (0.05, 20.0)  # measured ÷ expected speed
+
+
+class Lesson(Value, frozen=True):
+    """One load on one device. ``overhead_bytes`` is what it took beyond the plan's other terms; ``decode`` and
+    ``prefill`` are measured ÷ expected speed. None: not measured."""
+
+    device: str
+    model: str
+    overhead_bytes: int | None = None
+    decode: float | None = None
+    prefill: float | None = None
+
+
+def learnt() -> Lessons:
+    """What to take into account in the next plan."""
+    return summary(_read(_path()))
+
+
+def summary(lessons: Iterable[Lesson]) -> Lessons:
+    """The medians, by device."""
+    known = list(lessons)
+    devices = dict.fromkeys(lesson.device for lesson in known)
+
+    def medians(figure: Callable[[Lesson], float | None]) -> dict[str, float]:
+        figures = {d: [v for x in known if x.device == d and (v := figure(x)) is not None] for d in devices}
+        return {device: statistics.median(values) for device, values in figures.items() if values}
+
+    return Lessons(
+        overhead_bytes={device: int(value) for device, value in medians(lambda x: x.overhead_bytes).items()},
+        decode=medians(lambda x: x.decode),
+        prefill=medians(lambda x: x.prefill),
+    )
+
+
+def compare(
+    plan: MemoryPlan,
+    model: str,
+    *,
+    held_bytes: int | None = None,
+    decode_tps: float | None = None,
+    prefill_tps: float | None = None,
+) -> Lesson:
+    """The lesson of one load: ``held_bytes`` were measured on the plan's device after it."""
+    overhead = None
+    if held_bytes is not None:
+        planned = sum(t.size_bytes for t in plan.terms if t.device == plan.device and t.kind != "overhead")
+        overhead = held_bytes - planned
+    return Lesson(
+        device=plan.device,
+        model=model,
+        overhead_bytes=overhead,
+        decode=_ratio(decode_tps, plan.decode_tps),
+        prefill=_ratio(prefill_tps, plan.prefill_tps),
+    )
+
+
+def keep(lesson: Lesson) -> None:
+    """Add a lesson to the file. A disk that does not take it is no reason to fail: the next plan knows less."""
+    with contextlib.suppress(OSError, StorageUnavailable):
+        path = settings.make_folder(settings.state_dir()) / _FILE
+        with exclusive(path.with_suffix(".lock"), lambda: None):
+            lessons = [*_read(path), lesson]
+            same = [known for known in lessons if known.device == lesson.device]
+            forgotten = same[:-KEPT]
+            _replace(path, [known for known in lessons if not any(known is old for old in forgotten)])
+
+
+def _ratio(measured: float | None, expected: Range | None) -> float | None:
+    if not measured or expected is None:
+        return None
+    ratio = measured / expected.middle
+    return ratio if _PLAUSIBLE[0] < ratio < _PLAUSIBLE[1] else None
+
+
+def _path() -> Path:
+    return settings.state_dir() / _FILE
+
+
+def _read(path: Path) -> list[Lesson]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[Lesson])
+    except (OSError, msgspec.DecodeError):  # also ValidationError
+        return []
+
+
+def _replace(path: Path, lessons: list[Lesson]) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{_FILE}-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(json.dumps(msgspec.to_builtins(lessons), indent=1).encode())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

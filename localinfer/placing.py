@@ -1,0 +1,132 @@
+"""Where a model is to be loaded: its plan, the options that follow, and smaller ones should memory run out after all.
+
+It also compares what was planned with what a load measured, so that the next plan is better.
+"""
+
+import msgspec
+import psutil
+
+from localinfer.advice import Advice, refine
+from localinfer.errors import DoesNotFit, LocalInferError
+from localinfer.machine import choose
+from localinfer.models import fit, lessons
+from localinfer.models.gguf import Header
+from localinfer.models.plan import HOST, Ask, MemoryPlan
+from localinfer.models.shape import from_gguf
+from localinfer.types import EngineStatus, LoadOptions, Metrics, Value
+
+_TIGHT = 0.25  # of what is needed: with less to spare the library is asked itself
+_LEAST_CONTEXT = 2048
+_SLOW = 0.5  # of the least speed that was to be expected
+
+
+class Placing(Value, frozen=True):
+    """How to load a model. ``fallbacks`` are tried in order when memory runs out while loading."""
+
+    options: LoadOptions
+    plan: MemoryPlan
+    fallbacks: tuple[LoadOptions, ...] = ()
+
+
+def place(headers: tuple[Header, ...], options: LoadOptions, advice: Advice, *, force: bool = False) -> Placing:
+    """Where the model goes. ``force`` loads it whatever the plan says.
+
+    Raises ``DoesNotFit``, ``BackendUnavailable`` and ``BadRequest`` for a device that cannot be had.
+    """
+    machine = advice.machine
+    choice = choose(machine, device=options.device or None, require_gpu=options.require_gpu)
+    shape = from_gguf(headers)
+    ask = Ask(context=options.context, slots=options.slots, kv_type=options.kv_type, device=choice.device)
+    plan = fit.plan(shape, machine, ask, lessons=advice.lessons)
+    if choice.device != HOST or _tight(plan):
+        plan = _refined(plan, shape_of=headers, options=options, advice=advice, ask=ask)
+    if not force:
+        _check(plan, options)
+    if options.require_gpu and plan.gpu_layers == 0 and plan.verdict != "unknown":
+        raise DoesNotFit(f"No layer of {options.name} fits on {choice.device}.", plan.sentence)
+    chosen = _options(options, plan)
+    notices = [f"{choice.warning} {choice.fix}".strip()] if choice.warning else []
+    if plan.context < plan.asked_context:
+        notices.append(f"The context is {plan.context:,} tokens: {plan.asked_context:,} do not fit.")
+    chosen = msgspec.structs.replace(chosen, notices=tuple(notices))
+    return Placing(options=chosen, plan=plan, fallbacks=_smaller(chosen, plan))
+
+
+def _refined(
+    plan: MemoryPlan, *, shape_of: tuple[Header, ...], options: LoadOptions, advice: Advice, ask: Ask
+) -> MemoryPlan:
+    """The plan with the library's own figures, as far as it gives any."""
+    try:
+        paths = (options.model, *options.parts)
+        return refine(from_gguf(shape_of), advice.machine, ask, advice.lessons, paths)
+    except LocalInferError:
+        return plan
+
+
+def _tight(plan: MemoryPlan) -> bool:
+    return plan.verdict == "too_big" or any(load.spare_bytes < _TIGHT * load.needed_bytes for load in plan.devices)
+
+
+def _check(plan: MemoryPlan, options: LoadOptions) -> None:
+    """Refuse what would not fit, and a context that was asked for and cannot be had."""
+    if plan.verdict == "too_big":
+        raise DoesNotFit(
+            f"{options.name} does not fit: {plan.sentence[0].lower()}{plan.sentence[1:]}",
+            "Choose a smaller model or quantization (localinfer models --fits), or load it all the same with --force.",
+        )
+    if options.context is not None and plan.context < options.context:
+        raise DoesNotFit(
+            f"A context of {options.context:,} tokens does not fit for {options.name}: {plan.context:,} do.",
+            f"Ask for --context {plan.context}, or use --kv q8_0.",
+        )
+
+
+def _options(options: LoadOptions, plan: MemoryPlan) -> LoadOptions:
+    if plan.verdict == "unknown":
+        return options
+    gpus = [load.id for load in plan.devices if load.id != HOST]
+    return msgspec.structs.replace(
+        options,
+        context=plan.context,
+        device=HOST if not gpus else gpus[0] if len(gpus) == 1 else None,
+        gpu_layers=plan.gpu_layers if gpus else 0,
+        expert_layers=plan.expert_layers,
+    )
+
+
+def _smaller(options: LoadOptions, plan: MemoryPlan) -> tuple[LoadOptions, ...]:
+    """One step down: half the context while that is enough to talk with, else half the layers on the GPU."""
+    context = options.context or plan.context
+    if context >= 2 * _LEAST_CONTEXT:
+        smaller = msgspec.structs.replace(options, context=context // 2)
+        told = f"Memory ran out while loading; the context is {context // 2:,} tokens instead of {context:,}."
+    elif options.gpu_layers > 1:
+        smaller = msgspec.structs.replace(options, gpu_layers=options.gpu_layers // 2)
+        told = f"Memory ran out while loading; {options.gpu_layers // 2} layers are on the GPU."
+    else:
+        return ()
+    return (msgspec.structs.replace(smaller, notices=(*options.notices, told)),)
+
+
+def learn(placing: Placing, status: EngineStatus, metrics: Metrics) -> str:
+    """Keep what a load and a reply taught; a word on it where the speed is far below what was to be expected."""
+    plan = placing.plan
+    if status.model is None or plan.verdict in ("unknown", "too_big"):
+        return ""
+    held = _resident_bytes(status.pid) if plan.device == HOST else None
+    decode = metrics.tps if metrics.completion_tokens >= lessons.LEAST_TOKENS else None
+    fresh = (metrics.prompt_tokens or 0) - (metrics.cached_tokens or 0)
+    prefill = metrics.prefill_tps if fresh >= lessons.LEAST_TOKENS else None
+    lessons.keep(lessons.compare(plan, status.model.name, held_bytes=held, decode_tps=decode, prefill_tps=prefill))
+    if decode and plan.decode_tps and plan.device != HOST and decode < _SLOW * plan.decode_tps.low:
+        expected = f"{plan.decode_tps.low:.0f} to {plan.decode_tps.high:.0f}"
+        return f"{decode:.1f} tok/s is slow for {plan.device}: {expected} were to be expected. See “localinfer doctor”."
+    return ""
+
+
+def _resident_bytes(pid: int | None) -> int | None:
+    """What the worker holds in memory, mapped files included."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss) if pid else None
+    except psutil.Error:
+        return None
