@@ -10,6 +10,7 @@
     ├── BackendUnavailable               the engine library, or the device asked for, cannot be used
     ├── WorkerDied(cause)                the worker process ended by itself
     ├── DownloadFailed                   fetching a model did not succeed
+    ├── Gated                            the hub gives the model only to those who accepted its terms
     ├── Offline                          it would need the network, which is off
     ├── NotEnoughDisk(needed_bytes, free_bytes)
     └── StorageUnavailable               a folder or file of ours cannot be written
@@ -92,6 +93,10 @@ class WorkerDied(LocalInferError):
 
 class DownloadFailed(LocalInferError):
     http_status = 502
+
+
+class Gated(LocalInferError):
+    http_status = 403
 
 
 class Offline(LocalInferError):

@@ -1,0 +1,142 @@
+"""The threads of a download: each fills pieces of one ``.part`` from a hub, as long as bytes keep coming.
+
+It knows ranges and a journal; what the bytes are worth, and when to stop, is the download's business.
+"""
+
+import functools
+import math
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
+from typing import BinaryIO
+
+from localinfer.errors import DownloadFailed, LocalInferError
+from localinfer.models.journal import Journal, Span
+from localinfer.models.ranges import Remote, part, whole
+from localinfer.models.web import Temporary
+
+
+class Filler:
+    """What the threads of one attempt share. After ``stop`` is set none of them writes any more.
+
+    ``say`` is told of every wait. ``differed`` and ``compared_bytes`` are what ``compare`` found, and where it is.
+    """
+
+    def __init__(self, remote: Remote, journal: Journal, say: Callable[[str], None]) -> None:
+        self.stop = threading.Event()
+        self.differed = False
+        self.compared_bytes = 0
+        self._remote = remote
+        self._journal = journal
+        self._say = say
+
+    def fill(self, pieces: "SimpleQueue[int]") -> None:
+        """Fill one of ``pieces`` after the other. Raises ``RangesIgnored``, what ``Web.open`` raises, ``OSError``."""
+        journal = self._journal
+
+        def fetch(span: Span) -> None:
+            with part(self._remote, span.start, span.stop) as answer:
+                file.seek(span.start)
+                for chunk in answer.chunks:
+                    if self.stop.is_set():
+                        return
+                    self._write(file, span.number, chunk)
+
+        with journal.part.open("rb+", buffering=0) as file:
+            while not self.stop.is_set():
+                try:
+                    number = pieces.get_nowait()
+                except Empty:
+                    return
+                self._persist(functools.partial(journal.span, number), fetch)
+
+    def pass_over(self) -> None:
+        """Pass over the whole file, as a server without ranges sends it, and keep what is missing."""
+        journal = self._journal
+
+        def fetch(_: Span) -> None:
+            position = 0
+            with whole(self._remote) as answer:
+                for chunk in answer.chunks:
+                    for span, data in self._missing_of(position, chunk):
+                        if self.stop.is_set():
+                            return
+                        file.seek(span.start)
+                        self._write(file, span.number, data)
+                    position += len(chunk)
+
+        with journal.part.open("rb+", buffering=0) as file:
+            self._persist(journal.first, fetch)
+
+    def compare(self, number: int) -> None:
+        """Fetch piece ``number`` again and write it where it differs from what is there; then ``differed`` is set."""
+        bounds = self._journal.bounds(number)
+        self.compared_bytes = bounds.start
+        crc = 0
+
+        def missing() -> Span | None:
+            return bounds._replace(start=self.compared_bytes) if self.compared_bytes < bounds.stop else None
+
+        def fetch(span: Span) -> None:
+            nonlocal crc
+            with part(self._remote, span.start, span.stop) as answer:
+                for chunk in answer.chunks:
+                    if self.stop.is_set():
+                        return
+                    file.seek(self.compared_bytes)
+                    if file.read(len(chunk)) != chunk:
+                        self.differed = True
+                        file.seek(self.compared_bytes)
+                        _write_all(file, chunk)
+                    self.compared_bytes += len(chunk)
+                    crc = zlib.crc32(chunk, crc)
+
+        with self._journal.part.open("rb+", buffering=0) as file:
+            self._persist(missing, fetch)
+        if missing() is None:
+            self._journal.replace(number, crc)
+
+    def _persist(self, missing: Callable[[], Span | None], fetch: Callable[[Span], None]) -> None:
+        """``fetch`` what is ``missing`` until nothing is, or until several attempts in a row brought nothing."""
+        patience = self._remote.web.patience
+        failed = 0
+        while (span := missing()) is not None and not self.stop.is_set():
+            error: LocalInferError = DownloadFailed(
+                f"{self._remote.web.host} ended {self._remote.name} too early.", "Try again: what has arrived is kept."
+            )
+            asked = None
+            try:
+                fetch(span)
+            except Temporary as failure:
+                error, asked = failure.error, failure.asked_s
+            left = missing()
+            if left is None or self.stop.is_set():
+                return
+            failed = 1 if left != span else failed + 1
+            if failed >= patience.tries:
+                raise error
+            wait = patience.wait_s(failed, asked)
+            if failed > 1 or asked is not None:
+                self._say(f"{error.message} Trying again in {math.ceil(wait)} s.")
+            self.stop.wait(wait)
+
+    def _missing_of(self, position: int, chunk: bytes) -> Iterator[tuple[Span, bytes]]:
+        """What of ``chunk``, which begins at ``position`` of the file, continues a piece."""
+        length = self._journal.piece_bytes
+        end = position + len(chunk)
+        for number in range(position // length, -(-end // length)):
+            span = self._journal.span(number)
+            if span and position <= span.start < end:
+                yield span, chunk[span.start - position : min(span.stop, end) - position]
+
+    def _write(self, file: BinaryIO, number: int, chunk: bytes) -> None:
+        _write_all(file, chunk)
+        self._journal.wrote(number, chunk)
+
+
+def _write_all(file: BinaryIO, chunk: bytes) -> None:
+    """Write all of ``chunk``: an unbuffered file may take less."""
+    view = memoryview(chunk)
+    while view:
+        view = view[file.write(view) :]

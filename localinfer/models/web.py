@@ -1,0 +1,349 @@
+"""Requests to a hub: who gets the token, which redirects are followed, what is tried again, what a failure means.
+
+It knows HTTP and one endpoint; it does not know what is asked for. The client is huggingface_hub's own session, so
+proxies and certificates are taken from where that library takes them.
+"""
+
+import contextlib
+import email.utils
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from localinfer.errors import DownloadFailed, Gated, LocalInferError, ModelNotFound, Offline
+from localinfer.models.names import printable
+from localinfer.types import Value
+
+if TYPE_CHECKING:
+    import httpx2
+
+T = TypeVar("T")
+
+_REDIRECTS = 10
+_ANSWER_BYTES = 64_000_000
+_PORTS = {"http": 80, "https": 443}
+_SPENT = re.compile(r";\s*r=0;\s*t=(\d{1,9})")  # of the rate limit: nothing remains for so many seconds
+_AGAIN = "Try again: what has arrived is kept."
+
+
+class Patience(Value, frozen=True):
+    """How long to wait for a hub. ``tries`` counts attempts in a row that brought nothing.
+
+    Between them stands twice the last wait, from ``first_wait_s`` to ``longest_wait_s``. A hub that asks for a wait
+    gets it up to ``longest_asked_s``.
+    """
+
+    connect_s: float = 10.0
+    read_s: float = 20.0
+    tries: int = 6
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 8.0
+    longest_asked_s: float = 120.0
+
+    def wait_s(self, attempt: int, asked_s: float | None) -> float:
+        """How long to wait after failed attempt number ``attempt``, counted from 1."""
+        own = min(self.longest_wait_s, self.first_wait_s * 2.0 ** (attempt - 1))
+        return own if asked_s is None else max(own, asked_s)
+
+
+PATIENCE = Patience()
+
+
+class Temporary(Exception):
+    """A failure that may pass. ``error`` is what the person is told when it does not."""
+
+    def __init__(self, error: LocalInferError, asked_s: float | None = None) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.asked_s = asked_s
+
+
+class Subject(NamedTuple):
+    """What is asked for, in words, and the page where a person can see it."""
+
+    what: str
+    page: str = ""
+
+
+class Opened(NamedTuple):
+    """An answer whose body has not been read. ``headers`` are the last server's, ``hub`` those of the endpoint itself,
+    which alone knows the file's identity; both with lower-case names."""
+
+    status: int
+    url: str
+    headers: Mapping[str, str]
+    hub: Mapping[str, str]
+    chunks: Iterator[bytes]
+
+
+class Web:
+    """The way to the hub at ``endpoint``. May be used from several threads.
+
+    ``credential`` is the value of the Authorization header; it goes to the origin of ``endpoint`` and nowhere else.
+    ``say`` is told of every wait.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        session: "Callable[[], httpx2.Client]",
+        *,
+        agent: str,
+        credential: str | None = None,
+        patience: Patience = PATIENCE,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.host = urlsplit(endpoint).netloc.rpartition("@")[2]
+        self.patience = patience
+        self.authenticated = credential is not None
+        self._session = session
+        self._agent = agent
+        self._credential = credential
+        self._say = say
+
+    def json(self, path: str, parameters: list[tuple[str, str]], kind: type[T], subject: Subject) -> T:
+        """The answer to ``path`` as a ``kind``, asked for until ``patience`` ends.
+
+        Raises ``Offline``, ``DownloadFailed``, ``Gated``, ``ModelNotFound``.
+        """
+        attempt = 0
+        while True:
+            try:
+                return msgspec.convert(self._json(path, parameters, subject), kind, strict=False)
+            except msgspec.ValidationError as error:
+                raise self._senseless(subject, str(error)) from error
+            except Temporary as failure:
+                attempt += 1
+                # Without a network there is nothing to wait for: the person should know at once.
+                if attempt >= (2 if isinstance(failure.error, Offline) else self.patience.tries):
+                    raise failure.error from failure
+                wait = self.patience.wait_s(attempt, failure.asked_s)
+                self._say(f"{failure.error.message} Trying again in {math.ceil(wait)} s.")
+                time.sleep(wait)
+
+    @contextlib.contextmanager
+    def open(
+        self, url: str, headers: Mapping[str, str], subject: Subject, *, encoded: bool = False
+    ) -> Iterator[Opened]:
+        """The answer to one request, redirects followed, with a status below 300.
+
+        Raises ``Temporary``, also while the body is read, or for good ``Offline``, ``DownloadFailed``, ``Gated``,
+        ``ModelNotFound``. ``encoded``: the body may travel compressed.
+        """
+        import httpx2
+
+        timeout = httpx2.Timeout(self.patience.read_s, connect=self.patience.connect_s)
+        redirects = 0
+        hub: dict[str, str] = {}
+        client = self._client()
+        while True:
+            own = {"user-agent": self._agent, **({} if encoded else {"accept-encoding": "identity"}), **headers}
+            if self._credential and self._is_ours(url):
+                own["authorization"] = self._credential
+            with contextlib.ExitStack() as stack:
+                with self._failures(url):
+                    answer = stack.enter_context(
+                        client.stream("GET", url, headers=own, timeout=timeout, follow_redirects=False)
+                    )
+                got = {name.lower(): value for name, value in answer.headers.items()}
+                if self._is_ours(url):
+                    hub |= got
+                if answer.status_code in (301, 302, 303, 307, 308):
+                    url = self._next(url, got.get("location", ""))
+                    redirects += 1
+                    if redirects > _REDIRECTS:
+                        raise DownloadFailed(f"{self.host} redirects in a circle.", "Check HF_ENDPOINT and the proxy.")
+                    continue
+                if answer.status_code >= 300 or answer.status_code < 200:
+                    raise self._refusal(answer.status_code, got, subject)
+                raw = answer.iter_bytes() if encoded else answer.iter_raw()
+                yield Opened(status=answer.status_code, url=url, headers=got, hub=hub, chunks=self._watched(url, raw))
+                return
+
+    def _json(self, path: str, parameters: list[tuple[str, str]], subject: Subject) -> Any:
+        import httpx2
+
+        url = str(httpx2.URL(f"{self.endpoint}{path}", params=parameters)) if parameters else f"{self.endpoint}{path}"
+        body = bytearray()
+        with self.open(url, {"accept": "application/json"}, subject, encoded=True) as answer:
+            if is_page(answer.headers):
+                raise web_page(subject)
+            for chunk in answer.chunks:
+                body += chunk
+                if len(body) > _ANSWER_BYTES:
+                    raise self._senseless(subject, "it does not end")
+        try:
+            return msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Temporary(self._senseless(subject, str(error))) from error
+
+    def _client(self) -> "httpx2.Client":
+        try:
+            return self._session()
+        except (ImportError, ValueError, OSError) as error:
+            raise DownloadFailed(
+                f"The connection cannot be set up: {printable(str(error), 300)}.",
+                "Check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE in the environment.",
+            ) from error
+
+    def _is_ours(self, url: str) -> bool:
+        """Whether ``url`` is at the endpoint's own origin; the same host with encryption added is."""
+        own, other = _origin(self.endpoint), _origin(url)
+        return other == own or (own[:2] == ("http", other[1]) and own[2] == 80 and other == ("https", own[1], 443))
+
+    def _next(self, url: str, location: str) -> str:
+        where = f"{self.host} redirects"
+        try:
+            target = urljoin(url, location)
+            scheme, host, _ = _origin(target)
+        except ValueError:
+            scheme, host, target = "", "", location
+        if not location or not host or scheme not in _PORTS:
+            raise DownloadFailed(f"{where} to “{printable(location, 200)}”, which is no address.", _AGAIN)
+        if urlsplit(url).scheme == "https" and scheme == "http":
+            raise DownloadFailed(
+                f"{where} to {printable(target, 200)}, which is not encrypted.", "Check HF_ENDPOINT and the proxy."
+            )
+        return target
+
+    def _watched(self, url: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        with self._failures(url):
+            yield from chunks
+
+    @contextlib.contextmanager
+    def _failures(self, url: str) -> Iterator[None]:
+        """Turn the client's errors into ours."""
+        import httpx2
+
+        try:
+            yield
+        except httpx2.ProxyError as error:
+            raise DownloadFailed(
+                f"The proxy does not let localinfer through to {_host(url)}: {printable(str(error), 200)}.",
+                "Check HTTPS_PROXY: its address, user name and password.",
+            ) from error
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
+            message = f"{self.host} names an address that cannot be used: {printable(str(error), 200)}."
+            raise DownloadFailed(message, "Check HF_ENDPOINT and the proxy settings.") from error
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            if reason := _tls_reason(error):
+                raise DownloadFailed(
+                    f"The connection to {_host(url)} cannot be trusted: {printable(reason, 300)}.",
+                    "If a proxy inspects the traffic here, name its certificate in SSL_CERT_FILE.",
+                ) from error
+            raise Temporary(
+                Offline(
+                    f"{_host(url)} cannot be reached.",
+                    "Connect to the network, or check HF_ENDPOINT and HTTPS_PROXY, and try again.",
+                )
+            ) from error
+        except httpx2.TimeoutException as error:
+            message = f"{_host(url)} sent nothing for {self.patience.read_s:.0f} s."
+            raise Temporary(DownloadFailed(message, _AGAIN)) from error
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise Temporary(DownloadFailed(f"The connection to {_host(url)} broke off.", _AGAIN)) from error
+        except ConnectionError as error:  # huggingface_hub's own guard, switched on after ours was read
+            raise Offline("HF_HUB_OFFLINE is set.", "Unset it to go online.") from error
+
+    def _refusal(self, status: int, headers: Mapping[str, str], subject: Subject) -> Exception:
+        """What an answer of ``status`` means."""
+        what = subject.what
+        code, said = headers.get("x-error-code", ""), printable(headers.get("x-error-message", ""), 300)
+        if status in (401, 403) and (code == "GatedRepo" or "gated" in said.lower()):
+            return self._gated(subject)
+        if status == 404 or code in ("RepoNotFound", "EntryNotFound", "RevisionNotFound"):
+            return ModelNotFound(f"{self.host} has no {what}.", self._hint_for_private() if status == 401 else "")
+        if status in (401, 403):
+            message = f"{self.host} does not give {what} to {'your account' if self.authenticated else 'strangers'}."
+            return Gated(f"{message} {said}".rstrip(), self._hint_for_private())
+        if status == 407:
+            return DownloadFailed("The proxy wants a user name and password.", "Add them to HTTPS_PROXY.")
+        if status == 416:
+            message = f"{self.host} has another file than it announced: {what} ends before its announced size."
+            return DownloadFailed(message, "Try again. If it stays so, the mirror is out of date.")
+        if status == 429:
+            return self._too_many(headers)
+        if status >= 500 or status == 408:
+            asked = _asked_s(headers)
+            if asked is not None and asked > self.patience.longest_asked_s:
+                asked = None
+            error = DownloadFailed(f"{self.host} is out of order (status {status}).", "Try again in some minutes.")
+            return Temporary(error, asked)
+        return DownloadFailed(f"{self.host} answers {status} for {what}. {said}".rstrip(), _AGAIN)
+
+    def _gated(self, subject: Subject) -> Gated:
+        message = f"{subject.what} is gated: its owner gives it to those who accept the terms at {subject.page}."
+        if self.authenticated:
+            return Gated(message, "Accept them there with the account of your token; some owners answer by hand.")
+        return Gated(message, "Accept them there, then set HF_TOKEN or run “hf auth login”.")
+
+    def _too_many(self, headers: Mapping[str, str]) -> Exception:
+        asked = _asked_s(headers)
+        message = f"{self.host} gets too many requests from here"
+        hint = "Try again later." if self.authenticated else "Try again later; with a token (HF_TOKEN) more is allowed."
+        if asked is None or asked <= self.patience.longest_asked_s:
+            return Temporary(DownloadFailed(f"{message}.", hint), asked)
+        return DownloadFailed(f"{message} and wants a pause of {asked / 60:.0f} minutes.", hint)
+
+    def _hint_for_private(self) -> str:
+        if self.authenticated:
+            return "Your token does not give access to it: check the name, and the token's rights."
+        return "Check the name. If it is private, set HF_TOKEN or run “hf auth login”."
+
+    def _senseless(self, subject: Subject, why: str) -> DownloadFailed:
+        message = f"{self.host} sent an answer about {subject.what} that makes no sense: {printable(why, 200)}."
+        return DownloadFailed(message, "Try again. If it stays so, check HF_ENDPOINT, or install a newer localinfer.")
+
+
+def is_page(headers: Mapping[str, str]) -> bool:
+    """Whether the body is a page for people."""
+    return headers.get("content-type", "").lower().startswith(("text/html", "application/xhtml"))
+
+
+def web_page(subject: Subject) -> DownloadFailed:
+    """The error for a page for people where data should be."""
+    return DownloadFailed(
+        f"A web page came instead of {subject.what}.",
+        "Often that is the login page of a network or a proxy: open any site in a browser, then try again.",
+    )
+
+
+def _origin(url: str) -> tuple[str, str, int]:
+    parts = urlsplit(url)
+    return parts.scheme.lower(), (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme.lower(), 0)
+
+
+def _host(url: str) -> str:
+    return printable(urlsplit(url).netloc.rpartition("@")[2], 200)
+
+
+def _tls_reason(error: BaseException) -> str:
+    """Why the TLS handshake failed; empty if it is not that."""
+    import ssl
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return getattr(cause, "verify_message", "") or cause.reason or str(cause)
+        cause = cause.__cause__ or cause.__context__
+    return ""
+
+
+def _asked_s(headers: Mapping[str, str]) -> float | None:
+    """The seconds that the server asks to wait. A date is read against the server's own clock, never against ours."""
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    if spent := _SPENT.search(headers.get("ratelimit", "")):
+        return float(spent[1])
+    try:
+        until, now = (email.utils.parsedate_to_datetime(text) for text in (value, headers.get("date", "")))
+        return max(0.0, (until - now).total_seconds())
+    except (ValueError, TypeError):
+        return None
