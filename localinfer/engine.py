@@ -7,8 +7,9 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -62,11 +63,13 @@ class WorkerEngine:
 
     ``options`` say what to load, ``log_dir`` takes the native logs. The worker starts with the first request or
     ``load``. A worker that dies ends its generations with ``WorkerDied`` or ``OutOfMemory``; the next request starts a
-    new one, unless ``CRASH_LIMIT`` workers in a row died without producing a token.
+    new one, unless ``CRASH_LIMIT`` workers in a row died without producing a token. Where memory runs out while
+    loading, the next of ``fallbacks`` is loaded instead.
     """
 
-    def __init__(self, options: LoadOptions, log_dir: Path) -> None:
+    def __init__(self, options: LoadOptions, log_dir: Path, fallbacks: Sequence[LoadOptions] = ()) -> None:
         self.options = options
+        self._fallbacks = list(fallbacks)
         self._log_dir = log_dir
         self._lock = threading.RLock()
         self._ids = itertools.count(1)
@@ -91,11 +94,14 @@ class WorkerEngine:
     def load(self, progress: Callable[[float], None] = lambda _: None) -> ModelInfo:
         """Load the model now and wait for it; ``progress`` hears 0 to 1. Raises what keeps it from loading."""
         with self._lock:
-            session = self._ensure_session()
-        while not session.settled.wait(PROGRESS_S):
-            progress(session.progress)
-        if session.loaded is not None:
-            return session.loaded.info
+            session: _Session | None = self._ensure_session()
+        while session is not None:
+            while not session.settled.wait(PROGRESS_S):
+                progress(session.progress)
+            if session.loaded is not None:
+                return session.loaded.info
+            with self._lock:
+                session = self._session  # a smaller attempt, if there is one
         with self._lock:
             raise self._failure or WorkerDied("The model was unloaded while it was being loaded.")
 
@@ -131,7 +137,7 @@ class WorkerEngine:
             if session.reader is not None:
                 session.reader.join()
 
-    def __enter__(self) -> "WorkerEngine":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -246,16 +252,24 @@ class WorkerEngine:
             if self._session is not session:
                 return
             self._session = None
-            self._failure = error
-            self._crashes = 0 if session.productive else self._crashes + 1
-            self._last_crash = time.monotonic()
+            starved = session.loaded is None and isinstance(error, OutOfMemory)
+            smaller = starved and bool(self._fallbacks) and not self._closed
+            if smaller:
+                self.options = self._fallbacks.pop(0)
+                self._ensure_session()
+            else:
+                self._failure = error
+                self._crashes = 0 if session.productive else self._crashes + 1
+                self._last_crash = time.monotonic()
             again: list[Generation] = []
             for generation in list(self._generations.values()):
                 if generation.over:
                     self._forget(generation.id)
                     continue
                 unseen = generation.id not in self._accepted and generation.id not in self._resubmitted
-                if unseen and session.loaded is not None and not self._closed:
+                if smaller:
+                    again.append(generation)
+                elif unseen and session.loaded is not None and not self._closed:
                     self._resubmitted.add(generation.id)
                     again.append(generation)
                 else:

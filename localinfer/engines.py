@@ -1,16 +1,25 @@
-"""From a model reference to an engine that answers: resolve, fetch, check the file, choose the backend."""
+"""From a model reference to an engine that answers: acquire, check the file, plan the memory, choose the backend."""
 
 from collections.abc import Callable
 
 import msgspec
 
 from localinfer import settings
+from localinfer.acquire import acquire
+from localinfer.advice import Advice
 from localinfer.engine import WorkerEngine
 from localinfer.errors import ModelFileInvalid
-from localinfer.models import gguf, store
+from localinfer.models import gguf
 from localinfer.models.catalog import catalog
-from localinfer.models.store import FetchProgress
+from localinfer.models.progress import FetchProgress
+from localinfer.placing import Placing, place
 from localinfer.types import LoadOptions
+
+
+class Opened(WorkerEngine):
+    """An engine whose memory was planned: ``placing`` is None where there was nothing to plan."""
+
+    placing: Placing | None = None
 
 
 def open_engine(
@@ -19,27 +28,42 @@ def open_engine(
     *,
     offline: bool,
     progress: Callable[[FetchProgress], None],
-) -> WorkerEngine:
-    """An engine for the model ``reference`` (None: the person's default, else the starter), fetched if necessary.
+    force: bool = False,
+) -> Opened:
+    """An engine for the model ``reference`` (None: the person's own choice, else the best that is here, else the
+    starter), fetched if necessary.
 
-    ``options`` say how to load; their ``model`` and ``name`` are filled in here. The file's structure is checked before
-    any native code sees it. Raises ``ModelNotFound``, ``ModelFileInvalid``, ``Offline``, ``DownloadFailed``,
-    ``NotEnoughDisk``, ``StorageUnavailable``.
+    ``options`` say how to load; their ``model`` and ``name`` are filled in here, and where the layers go by the memory
+    plan, which ``force`` overrules. The file's structure is checked before any native code sees it. Raises
+    ``ModelNotFound``, ``ModelFileInvalid``, ``DoesNotFit``, ``Offline``, ``DownloadFailed``, ``NotEnoughDisk``,
+    ``StorageUnavailable``, ``BackendUnavailable``.
     """
     if options.backend == "scripted":
         options = msgspec.structs.replace(options, model=reference or "", name="scripted")
-        return WorkerEngine(options, settings.log_dir())
-    found = store.resolve(reference or settings.load().model or catalog().starter.id)
-    path = store.ensure(found, offline=offline, progress=progress)
-    header, *_ = [gguf.check(part) for part in found.paths]
-    if header.architecture in ("clip", "t5encoder"):
+        return Opened(options, settings.log_dir())
+    advice = Advice(measure=False)
+    found = acquire(reference or usual(advice), offline=offline, progress=progress)
+    headers = gguf.check_all(found.paths)
+    if headers[0].architecture in ("clip", "t5encoder"):
         raise ModelFileInvalid(
-            f"{path.name} is a {header.architecture} encoder: it cannot generate text.",
+            f"{found.path.name} is a {headers[0].architecture} encoder: it cannot generate text.",
             "Choose the language model it belongs to.",
         )
     try:
-        str(path).encode()
+        str(found.path).encode()
     except UnicodeEncodeError as error:
         raise ModelFileInvalid("The name of the model's file is not valid Unicode.", "Rename the file.") from error
-    options = msgspec.structs.replace(options, model=str(path), name=found.name)
-    return WorkerEngine(options, settings.log_dir())
+    parts = tuple(str(path) for path in found.paths[1:])
+    options = msgspec.structs.replace(options, model=str(found.path), parts=parts, name=found.name)
+    placing = place(headers, options, advice, force=force)
+    engine = Opened(placing.options, settings.log_dir(), placing.fallbacks)
+    engine.placing = placing
+    return engine
+
+
+def usual(advice: Advice) -> str:
+    """The model for somebody who names none."""
+    if mine := settings.load().model:
+        return mine
+    best = advice.best_here()
+    return best.name if best is not None else catalog().starter.id

@@ -203,7 +203,7 @@ def _serve(channel: Channel, options: LoadOptions, inbox: Inbox, outbox: Outbox)
     backend = backends.load(options, progress)
     encoder = Encoder(backend)
     threading.Thread(target=_encode, args=(encoder, inbox, outbox), name="encoder", daemon=True).start()
-    info = msgspec.structs.replace(backend.info, notices=(*backend.info.notices, *encoder.notices))
+    info = msgspec.structs.replace(backend.info, notices=(*options.notices, *backend.info.notices, *encoder.notices))
     # What is loaded stays; walking through it again and again would cost time between steps.
     gc.collect()
     gc.freeze()

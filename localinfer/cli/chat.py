@@ -257,7 +257,15 @@ def _show(generation: Generation, reply: _Reply) -> None:
         waiting.clear()
 
 
-def chat(reference: str | None, *, system: str | None, sampling: Sampling, options: LoadOptions, offline: bool) -> None:
+def chat(
+    reference: str | None,
+    *,
+    system: str | None,
+    sampling: Sampling,
+    options: LoadOptions,
+    offline: bool,
+    force: bool = False,
+) -> None:
     """Talk until the input ends. Raises ``LocalInferError`` when there is no model to talk to.
 
     Where the input is no terminal, the first failure becomes the exit code, after all input was answered.
@@ -267,7 +275,7 @@ def chat(reference: str | None, *, system: str | None, sampling: Sampling, optio
     reader = LineReader()
     with (
         console.fetching(name) as progress,
-        open_engine(reference, options, offline=offline, progress=progress) as engine,
+        open_engine(reference, options, offline=offline, progress=progress, force=force) as engine,
     ):
         info = _load(engine)
         if reader.interactive:

@@ -1,10 +1,20 @@
 """The commands and their arguments. Each imports what it needs when it runs, so that help is instant."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from localinfer.cli import options as shared
+
+if TYPE_CHECKING:
+    from localinfer.models.plan import Ask
+
+Json = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+Reference = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="A name of the catalogue, owner/repo[:QUANT] of the hub, or a .gguf file."),
+]
+Slots = Annotated[int, typer.Option("--slots", min=1, max=256, help="Sequences at the same time.")]
 
 app = typer.Typer(
     name="localinfer",
@@ -57,6 +67,7 @@ def answer(
     kv: shared.Kv = None,
     offline: shared.Offline = False,
     require_gpu: shared.RequireGpu = False,
+    force: shared.Force = False,
 ) -> None:
     """Answer one prompt on standard output. What is piped in is appended to the prompt.
 
@@ -76,6 +87,7 @@ def answer(
         offline=_offline(offline),
         as_json=as_json,
         stats=not no_stats,
+        force=force,
     )
 
 
@@ -92,6 +104,7 @@ def open_chat(
     kv: shared.Kv = None,
     offline: shared.Offline = False,
     require_gpu: shared.RequireGpu = False,
+    force: shared.Force = False,
 ) -> None:
     """Talk with a model line by line, in any terminal."""
     from localinfer.cli.chat import chat as chat_lines
@@ -105,6 +118,7 @@ def open_chat(
             backend=backend, device=device, threads=threads, kv=kv, context=context, require_gpu=require_gpu
         ),
         offline=_offline(offline),
+        force=force,
     )
 
 
@@ -114,6 +128,110 @@ def check() -> None:
     from localinfer.cli.doctor import doctor as check_all
 
     raise typer.Exit(0 if check_all() else 1)
+
+
+@app.command("models")
+def list_models(
+    every: Annotated[bool, typer.Option("--all", help="Every quantization, and what does not fit.")] = False,
+    fits: Annotated[bool, typer.Option("--fits", help="Only what fits.")] = False,
+    as_json: Json = False,
+    context: shared.Context = None,
+    kv: shared.Kv = None,
+) -> None:
+    """What is here, what of the catalogue fits this machine, and how fast it would be."""
+    from localinfer.cli.models import models
+
+    models(context=context, kv_type=kv, every=every, fits=fits, as_json=as_json)
+
+
+@app.command("search")
+def search_hub(
+    query: Annotated[str, typer.Argument(help="Words of the name.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="At most so many.")] = 20,
+    as_json: Json = False,
+    offline: shared.Offline = False,
+) -> None:
+    """Search the model hub."""
+    from localinfer.cli.files import search
+
+    search(query, limit=limit, offline=_offline(offline), as_json=as_json)
+
+
+@app.command("show")
+def show_model(
+    model: Reference,
+    context: shared.Context = None,
+    kv: shared.Kv = None,
+    slots: Slots = 1,
+    device: shared.Device = None,
+    offline: shared.Offline = False,
+) -> None:
+    """What a model is, its quantizations, and how it would lie in this machine's memory."""
+    from localinfer.cli.fit import show
+
+    show(model, _ask(context, kv, slots, device), offline=_offline(offline))
+
+
+@app.command("fit")
+def fit_model(
+    model: Reference,
+    context: shared.Context = None,
+    kv: shared.Kv = None,
+    slots: Slots = 1,
+    device: shared.Device = None,
+    as_json: Json = False,
+    offline: shared.Offline = False,
+) -> None:
+    """Whether a model fits, with every part of its memory."""
+    from localinfer.cli.fit import fit
+
+    fit(model, _ask(context, kv, slots, device), offline=_offline(offline), as_json=as_json)
+
+
+@app.command("pull")
+def pull_model(model: Reference, offline: shared.Offline = False) -> None:
+    """Fetch a model. What has arrived is kept if it is stopped, and the next pull goes on from there."""
+    from localinfer.cli.files import pull
+
+    pull(model, offline=_offline(offline))
+
+
+@app.command("rm")
+def remove_model(
+    model: Reference, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+) -> None:
+    """Delete the files of a model that localinfer fetched."""
+    from localinfer.cli.files import remove
+
+    remove(model, yes=yes)
+
+
+@app.command("where")
+def where_is(model: Annotated[str | None, typer.Argument(help="A model; without one, all folders.")] = None) -> None:
+    """Where a model's files are, and where localinfer keeps everything."""
+    from localinfer.cli.files import where
+
+    where(model)
+
+
+@app.command("setup-gpu")
+def set_up_gpu(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Go back to the CPU build.")] = False,
+) -> None:
+    """Install a build of llama.cpp that uses this machine's NVIDIA card, and prove that it does."""
+    from localinfer.cli.setup_gpu import setup_gpu, undo_gpu
+
+    raise typer.Exit(0 if (undo_gpu() if undo else setup_gpu(yes=yes, dry_run=dry_run)) else 1)
+
+
+def _ask(context: int | None, kv: str | None, slots: int, device: str | None) -> "Ask":
+    from localinfer import settings
+    from localinfer.models.plan import Ask
+
+    mine = settings.load()
+    return Ask(context=context or mine.context, kv_type=kv or mine.kv_type, slots=slots, device=device or mine.device)
 
 
 def _offline(flag: bool) -> bool:

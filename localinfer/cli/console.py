@@ -12,7 +12,7 @@ from localinfer.errors import LocalInferError, StorageUnavailable
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from localinfer.models.store import FetchProgress
+    from localinfer.models.progress import FetchProgress
 
 DIM, RED = "2", "1;31"
 LOADING, READING = "Loading the model", "Reading the prompt"

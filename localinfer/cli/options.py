@@ -34,6 +34,10 @@ Offline = Annotated[bool, typer.Option("--offline", help="Never use the network.
 RequireGpu = Annotated[
     bool, typer.Option("--require-gpu", help="Fail rather than run on the CPU.", rich_help_panel=_GROUP)
 ]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Load even what does not fit by the memory plan.", rich_help_panel=_GROUP),
+]
 
 
 def load_options(

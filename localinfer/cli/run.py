@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 
 from localinfer.cli import console, figures
-from localinfer.engine import WorkerEngine
-from localinfer.engines import open_engine
+from localinfer.engines import Opened, open_engine
 from localinfer.errors import BadRequest, LocalInferError
 from localinfer.generation import MAX_CHARACTERS, check
 from localinfer.models.catalog import catalog
+from localinfer.placing import learn
 from localinfer.types import Done, GenerationRequest, Loading, LoadOptions, Message, Reasoning, Sampling, Text
 
 
@@ -23,6 +23,7 @@ def run(
     offline: bool,
     as_json: bool,
     stats: bool,
+    force: bool = False,
 ) -> None:
     """Answer one prompt. Raises ``LocalInferError``."""
     reference, prompt = _model_and_prompt(words, options.backend)
@@ -33,12 +34,12 @@ def run(
     check(request)  # before anything is fetched or loaded
     with (
         console.fetching(reference or catalog().starter.name) as progress,
-        open_engine(reference, options, offline=offline, progress=progress) as engine,
+        open_engine(reference, options, offline=offline, progress=progress, force=force) as engine,
     ):
         _stream(engine, request, as_json=as_json, stats=stats)
 
 
-def _stream(engine: WorkerEngine, request: GenerationRequest, *, as_json: bool, stats: bool) -> None:
+def _stream(engine: Opened, request: GenerationRequest, *, as_json: bool, stats: bool) -> None:
     loading = console.LoadLine()
     show_thoughts = sys.stderr.isatty()
     generation = engine.submit(request)
@@ -72,8 +73,10 @@ def _stream(engine: WorkerEngine, request: GenerationRequest, *, as_json: bool, 
     if not last.endswith("\n"):
         console.write("\n")
     status = engine.status()
-    for notice in status.model.notices if status.model else ():
-        console.styled_note(notice)
+    learnt = learn(engine.placing, status, generation.metrics) if engine.placing else ""
+    for notice in (*(status.model.notices if status.model else ()), learnt):
+        if notice:
+            console.styled_note(notice)
     if as_json:
         console.write(json.dumps(figures.json_object(generation.metrics, status), ensure_ascii=False) + "\n")
     elif stats:

@@ -1,0 +1,78 @@
+"""How models, sizes, speeds and verdicts read in a terminal, and tables of them."""
+
+from collections.abc import Sequence
+
+from localinfer.cli import console
+from localinfer.models.explain import gib
+from localinfer.models.plan import HOST, MemoryPlan, Range
+
+DASH = "–"
+GAP = "  "
+
+__all__ = ["DASH", "count", "download_size", "gib", "speed", "table", "tokens", "verdict"]
+
+
+def download_size(size_bytes: int, *, approximate: bool = False) -> str:
+    """A size as a download has it: "98 MB", "~2.7 GB"."""
+    size = f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 999.5e6 else f"{size_bytes / 1e6:.0f} MB"
+    return f"~{size}" if approximate else size
+
+
+def speed(expected: Range | None) -> str:
+    """Tokens per second: "35–85", "0.3–0.8"; a dash where nothing is known."""
+    if expected is None:
+        return DASH
+    low, high = (f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" for value in (expected.low, expected.high))
+    return low if low == high else f"{low}–{high}"
+
+
+def tokens(number: int) -> str:
+    """A context: "8,192", "32k" where it is whole thousands of 1,024."""
+    return f"{number // 1024}k" if number >= 1024 and number % 1024 == 0 else f"{number:,}"
+
+
+def count(number: int) -> str:
+    """Parameters: "135M", "8.2B"."""
+    return f"{number / 1e9:.1f}B" if number >= 999.5e6 else f"{number / 1e6:.0f}M"
+
+
+def verdict(plan: MemoryPlan | None) -> str:
+    """Where and how it runs, in three words."""
+    if plan is None:
+        return "cannot be read"
+    match plan.verdict:
+        case "full":
+            return "on the GPU"
+        case "full_short_ctx":
+            return "on the GPU, shorter"
+        case "moe_offload":
+            return "GPU + experts in RAM"
+        case "partial":
+            return f"GPU {plan.gpu_layers - 1}/{plan.layers} layers"
+        case "cpu":
+            return "on the CPU" if plan.device == HOST and plan.context >= plan.asked_context else "on the CPU, shorter"
+        case "too_big":
+            return "too big"
+        case "unknown":
+            return "unknown, will try"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), width: int = 80) -> None:
+    """Write rows in columns under a head, those in ``right`` flush right; the first column gives way where the width
+    is short."""
+    cells = [list(map(console.safe, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    over = sum(widths) + len(GAP) * (len(widths) - 1) - width
+    widths[0] = max(12, widths[0] - max(0, over))
+    for number, row in enumerate((head, *cells)):
+        line = GAP.join(
+            _fitted(cell, size, right=index in right)
+            for index, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        console.write(line, console.DIM if number == 0 else "")
+        console.write("\n")
+
+
+def _fitted(text: str, width: int, *, right: bool) -> str:
+    short = text if len(text) <= width else text[: width - 1] + "…"
+    return short.rjust(width) if right else short.ljust(width)
