@@ -111,8 +111,11 @@ class Advice:
     def plan(self, entry: Entry, ask: Ask, *, exact: bool = False) -> MemoryPlan:
         """How ``entry`` would lie in memory; ``exact`` asks the library about a file that is here.
 
-        Raises ``ModelFileInvalid``, ``StorageUnavailable`` and what ``oracle.measure`` does.
+        Raises ``ModelFileInvalid``, ``StorageUnavailable``, for a device ``BadRequest`` and ``BackendUnavailable``, and
+        what ``oracle.measure`` does.
         """
+        if ask.device is not None:
+            machine.choose(self.machine, device=ask.device)  # that it is there, and can be used
         known = self.shape(entry)
         if exact and entry.here and entry.format == "gguf":
             return refine(known, self.machine, ask, self.lessons, tuple(map(str, entry.paths)))

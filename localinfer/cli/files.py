@@ -55,6 +55,8 @@ def remove(reference: str, *, yes: bool) -> None:
             f"It belongs to {_OWNERS[model.origin]}: {model.paths[0]}",
             param="model",
         )
+    if not yes and not sys.stdin.isatty():
+        raise BadRequest("Deleting has to be agreed to.", "Add --yes.", param="yes")
     console.write(f"{model.name}: {words.download_size(model.size_bytes)} in {model.paths[0].parent}\n")
     if not yes and not _agreed():
         console.write("Nothing was deleted.\n")
@@ -106,8 +108,6 @@ def _delete(model: found.FoundModel) -> int:
 
 
 def _agreed() -> bool:
-    if not sys.stdin.isatty():
-        raise BadRequest("Deleting has to be agreed to.", "Add --yes.", param="yes")
     console.ask("Delete it? [y/N] ")
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
