@@ -33,14 +33,14 @@ def acquire(reference: str, *, offline: bool, progress: Callable[[FetchProgress]
     if wanted is None or not wanted.repo:
         store.ensure(ref, offline=offline, progress=progress)
         return ref
-    if offline:
-        store.ensure(ref, offline=True, progress=progress)  # says what is missing
     spec = ref.spec
+    hub = _hub(offline, progress)
+    if spec is not None and hub.offline:
+        raise store.not_here(spec, wanted)
     if spec is not None and catalog().get(reference) is spec:  # no quantization was asked for
         from localinfer.advice import Advice
 
         wanted = Advice().variant(spec)
-    hub = _hub(offline, progress)
     repo = hub.repo(wanted.repo, wanted.revision or None)
     return ModelRef(name=ref.name, paths=_pull(hub, repo, _files(repo, wanted), progress), spec=ref.spec)
 

@@ -174,6 +174,8 @@ class _Bar:
         """Show one report."""
         if state.notice:
             note(state.notice)
+        if not state.total_bytes and not state.done_bytes:  # nothing but the notice
+            return
         if sys.stderr.isatty() and not dumb():
             self._draw(state)
         elif state.stage != self._stage and state.stage in ("wait", "download"):

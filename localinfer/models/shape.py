@@ -43,10 +43,10 @@ class ModelShape(Value, frozen=True):
     """One model in one quantization, as far as memory and speed go.
 
     ``context`` is tokens it was trained with. ``embedding_bytes`` are the token embeddings, ``output_bytes`` the output
-    head and its norm; ``tied``: the head is ``head_bytes`` of the embeddings, and ``output_bytes`` only the norm. ``experts_used`` of
-    ``experts`` routed experts compute a token; both 0 for a dense model. ``layers`` is empty where the architecture is
-    not understood: then only the weights are known, and ``other_bytes`` are those of its blocks. Blocks that are never
-    loaded (multi-token prediction) have no bytes here.
+    head and its norm; ``tied``: the head is ``head_bytes`` of the embeddings, and ``output_bytes`` only the norm.
+    ``experts_used`` of ``experts`` routed experts compute a token; both 0 for a dense model. ``layers`` is empty where
+    the architecture is not understood: then only the weights are known, and ``other_bytes`` are those of its blocks.
+    Blocks that are never loaded (multi-token prediction) have no bytes here.
     """
 
     architecture: str

@@ -21,7 +21,6 @@ from typing import NoReturn
 from localinfer import settings
 from localinfer.errors import (
     DownloadFailed,
-    LocalInferError,
     ModelFileInvalid,
     ModelNotFound,
     NotEnoughDisk,
@@ -122,8 +121,8 @@ def ensure(
         if gone := [path for path in ref.paths if _stat(path) is None]:
             raise ModelNotFound(f"There is no file {printable(str(gone[0]))} any more.", "Check the path.")
         return ref.path
-    if quantization.repo:
-        raise _on_the_hub(spec, quantization, offline=offline)
+    if quantization.repo:  # what is on the hub is ``pull``'s business
+        raise not_here(spec, quantization)
     size = _size(ref.path)
     if size == quantization.size_bytes:
         return ref.path
@@ -145,13 +144,13 @@ def ensure(
     return ref.path
 
 
-def _on_the_hub(spec: ModelSpec, quantization: Quantization, *, offline: bool) -> LocalInferError:
-    """That a model of the hub is not here."""
+def not_here(spec: ModelSpec, quantization: Quantization) -> Offline:
+    """That a model of the hub is not here, and cannot be fetched now."""
     size = f"{'about ' if quantization.approximate else ''}{_megabytes(quantization.size_bytes)}"
-    where = f"huggingface.co/{quantization.repo}"
-    hint = f"Download {quantization.file} ({size}) from {where}, and give its path."
-    error = Offline if offline else ModelNotFound
-    return error(f"{spec.name} is not on this machine yet.", hint)
+    return Offline(
+        f"{spec.name} is not on this machine yet, and localinfer is offline.",
+        f"Go online once to fetch it ({size}): localinfer pull {spec.id}",
+    )
 
 
 def _fetch(
