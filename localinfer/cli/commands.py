@@ -218,12 +218,13 @@ def where_is(model: Annotated[str | None, typer.Argument(help="A model; without 
 def set_up_gpu(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    source: Annotated[bool, typer.Option("--source", help="Build it even if there is a prebuilt wheel.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Go back to the CPU build.")] = False,
 ) -> None:
     """Install a build of llama.cpp that uses this machine's NVIDIA card, and prove that it does."""
     from localinfer.cli.setup_gpu import setup_gpu, undo_gpu
 
-    raise typer.Exit(0 if (undo_gpu() if undo else setup_gpu(yes=yes, dry_run=dry_run)) else 1)
+    raise typer.Exit(0 if (undo_gpu() if undo else setup_gpu(yes=yes, dry_run=dry_run, source=source)) else 1)
 
 
 def _ask(context: int | None, kv: str | None, slots: int, device: str | None) -> "Ask":

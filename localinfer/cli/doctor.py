@@ -15,13 +15,12 @@ from typing import Literal
 
 import msgspec
 
-from localinfer import __version__, machine, settings
+from localinfer import __version__, builds, machine, settings
 from localinfer.cli import console
 from localinfer.errors import LocalInferError, StorageUnavailable
 from localinfer.machine import Device, Machine, Power
 from localinfer.probing import probe
 
-LIBRARY = "llama-cpp-python"
 
 _INDENT = 15  # columns of the mark and the name
 
@@ -82,7 +81,9 @@ def _findings() -> Iterator[Finding]:
     yield Finding("ok", "memory", f"{_gib(here.ram_available_bytes)} of {_gib(here.ram_total_bytes)} free")
     if build is not None:
         kind = "with GPU offload" if build.gpu_offload else "for the CPU only"
-        yield Finding("ok", "build", f"{LIBRARY} {build.version}, {kind}\n{_features(build.system_info)}")
+        yield Finding("ok", "build", f"{builds.LIBRARY} {build.version}, {kind}\n{_features(build.system_info)}")
+        if notice := builds.chosen().notice:
+            yield Finding("bad", "gpu build", notice, command=builds.SETUP)
     elif failure is not None:
         yield Finding("bad", "build", failure.message, failure.hint, _install())
     yield Finding("ok", "devices", "\n".join(map(_device, here.devices)))
@@ -182,7 +183,10 @@ def _requirement() -> str:
         required = metadata.requires("localinfer") or []
     except metadata.PackageNotFoundError:
         required = []
-    return next((requirement.split(";")[0] for requirement in required if requirement.startswith(LIBRARY)), LIBRARY)
+    return next(
+        (requirement.split(";")[0] for requirement in required if requirement.startswith(builds.LIBRARY)),
+        builds.LIBRARY,
+    )
 
 
 # The files
