@@ -21,7 +21,6 @@ from localinfer.errors import LocalInferError, StorageUnavailable
 from localinfer.machine import Device, Machine, Power
 from localinfer.probing import probe
 
-
 _INDENT = 15  # columns of the mark and the name
 
 

@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,25 +22,25 @@ sys.addaudithook(seen)
 
 
 @pytest.fixture
-def witness(tmp_path: Path) -> dict[str, str]:
+def witness(tmp_path: Path) -> dict[str, Any]:
     """An environment in which the use of the network is written down."""
     (tmp_path / "sitecustomize.py").write_text(WITNESS)
     return {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]), "WITNESS": str(tmp_path / "network.log")}
 
 
-def asked(witness: dict[str, str]) -> str:
+def asked(witness: dict[str, Any]) -> str:
     log = Path(witness["WITNESS"])
     return log.read_text() if log.exists() else ""
 
 
-def test_the_witness_sees_what_is_asked(witness: dict[str, str]) -> None:
+def test_the_witness_sees_what_is_asked(witness: dict[str, Any]) -> None:
     run("search", "anything", HF_ENDPOINT="http://127.0.0.1:9", **witness)
     assert "socket.connect" in asked(witness)
 
 
 @pytest.mark.parametrize("how", [{"LOCALINFER_OFFLINE": "1"}, {"HF_HUB_OFFLINE": "1"}], ids=["setting", "hub's own"])
-def test_offline_commands_ask_nobody(how: dict[str, str], witness: dict[str, str], starter_model: Path) -> None:
-    folder = {"LOCALINFER_MODEL_FOLDERS": str(starter_model.parent)}
+def test_offline_commands_ask_nobody(how: dict[str, Any], witness: dict[str, Any], starter_model: Path) -> None:
+    folder: dict[str, Any] = {"LOCALINFER_MODEL_FOLDERS": str(starter_model.parent)}
     for arguments in (("models",), ("where",), ("fit", str(starter_model)), ("show", "qwen3.5-4b"), ("doctor",)):
         done = run(*arguments, **how, **witness, **folder)
         assert done.returncode in (0, 1), done.stderr
