@@ -63,6 +63,7 @@ class Advice:
 
     def __init__(self, *, measure: bool = True) -> None:
         self._measure = measure
+        self._plans: dict[tuple[object, ...], MemoryPlan] = {}
 
     @cached_property
     def machine(self) -> Machine:
@@ -119,7 +120,10 @@ class Advice:
         known = self.shape(entry)
         if exact and entry.here and entry.format == "gguf":
             return refine(known, self.machine, ask, self.lessons, tuple(map(str, entry.paths)))
-        return fit.plan(known, self.machine, ask, lessons=self.lessons)
+        question = (entry.name, entry.quantization, entry.format, entry.paths, msgspec.json.encode(ask))
+        if question not in self._plans:
+            self._plans[question] = fit.plan(known, self.machine, ask, lessons=self.lessons)
+        return self._plans[question]
 
     def planned(self, entries: tuple[Entry, ...], ask: Ask) -> Iterator[Planned]:
         """Each entry with its plan."""

@@ -53,7 +53,7 @@ def _width(shape: ModelShape) -> int:
     """Elements per token that are alive at the widest place of a pass."""
     element_bytes = shape.weights_bytes / max(1, shape.parameters)
     embedding = max(1, shape.embedding)
-    widest = max(_layer_width(layer, shape, element_bytes) for layer in shape.layers)
+    widest = max(_layer_width(layer, shape, element_bytes) for layer in set(shape.layers))  # most are alike
     # Embeddings that each layer has of its own are looked up for all layers at once.
     looked_up = shape.embedding_bytes / element_bytes / max(1, shape.vocabulary) - embedding
     return round(widest + (looked_up if looked_up > 2 * embedding else 0))

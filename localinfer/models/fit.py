@@ -157,21 +157,28 @@ class _Planner:
             for device in devices
         )
 
+    def _spare(self, placement: Placement, context: int) -> int:
+        """What is left over on the device that has least left."""
+        loads = self._loads(placement, self.layout.terms(placement, context))
+        return min(load.spare_bytes for load in loads)
+
     def _fits(self, placement: Placement, context: int) -> bool:
-        return all(load.spare_bytes >= 0 for load in self._loads(placement, self.layout.terms(placement, context)))
+        return self._spare(placement, context) >= 0
 
     def _longest(self, placement: Placement, least: int, most: int | None = None) -> int:
         """The longest context up to what was asked for (or ``most``) that fits; 0 where not even ``least`` does."""
         most = self.asked if most is None else most
         least = min(least, most)
-        if not self._fits(placement, least):
-            return 0
-        if self._fits(placement, most):
+        if (over := self._spare(placement, most)) >= 0:
             return most
-        low, high = least // GRAIN, most // GRAIN
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._fits(placement, middle * GRAIN) else (low, middle)
+        if (spare := self._spare(placement, least)) < 0:
+            return 0
+        low, high = least // GRAIN, -(-most // GRAIN)
+        while high - low > 1:  # memory grows almost evenly with the context: the first guess is nearly right
+            guess = low + int((high - low) * (spare + 1) / (spare + 1 - over))
+            guess = min(max(guess, low + 1), high - 1)
+            left = self._spare(placement, guess * GRAIN)
+            low, spare, high, over = (guess, left, high, over) if left >= 0 else (low, spare, guess, left)
         return max(least, low * GRAIN)
 
     # The result
@@ -208,7 +215,7 @@ class _Planner:
         """Bytes that a context needs beyond what is free, on the device that lacks most."""
 
         def missing(context: int) -> int:
-            return -min(load.spare_bytes for load in self._loads(placement, self.layout.terms(placement, context)))
+            return -self._spare(placement, context)
 
         return missing
 
