@@ -5,15 +5,13 @@ the folders and the one file that names the active build; how a build is made or
 """
 
 import contextlib
-import os
-import tempfile
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import msgspec
 
-from localinfer import settings
+from localinfer import kept, settings
 from localinfer.errors import StorageUnavailable
 from localinfer.types import Value
 
@@ -108,19 +106,10 @@ def unusable(build: LlamaBuild) -> str:
 def activate(build: LlamaBuild) -> None:
     """Use ``build`` from now on, in every process that starts. Raises ``StorageUnavailable``."""
     path = _active_file()
-    settings.make_folder(path.parent)
-    temporary = ""
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{_ACTIVE}.", delete=False) as file:
-            temporary = file.name
-            file.write(msgspec.json.format(msgspec.json.encode(build)))
-        Path(temporary).replace(path)
+        kept.replace(path, build)
     except OSError as error:
         raise _unwritable(path, error) from error
-    finally:
-        if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)  # noqa: PTH108  gone already where it took the place
 
 
 def deactivate() -> bool:

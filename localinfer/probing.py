@@ -3,16 +3,13 @@
 A build that can use no GPU says the same until it is replaced: its answer is kept.
 """
 
-import contextlib
 import hashlib
 import tempfile
 import threading
 from pathlib import Path
 
-import msgspec
-
-from localinfer import settings
-from localinfer.errors import BackendUnavailable, StorageUnavailable
+from localinfer import kept, settings
+from localinfer.errors import BackendUnavailable
 from localinfer.machine import Build
 from localinfer.models.oracle import library_identity
 from localinfer.process import Child
@@ -24,18 +21,15 @@ PROBE_TIMEOUT_S = 60.0
 def known_build() -> Build:
     """As ``probe``, from memory where that is as good."""
     name = hashlib.sha256("\n".join(library_identity()).encode()).hexdigest()[:20]
-    kept = settings.state_dir() / f"build-{name}.json"
-    with contextlib.suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(kept.read_bytes(), type=Build)
+    place = settings.state_dir() / f"build-{name}.json"
+    known = kept.load(place, Build, None)
+    if known is not None:
+        return known
     build = probe()
     if not build.gpu_offload:
-        with contextlib.suppress(OSError, StorageUnavailable):
-            settings.make_folder(kept.parent)
-            for old in kept.parent.glob("build-*.json"):
-                old.unlink(missing_ok=True)
-            with tempfile.NamedTemporaryFile(dir=kept.parent, suffix=".part", delete=False) as file:
-                file.write(msgspec.json.encode(build))
-            Path(file.name).replace(kept)
+        for old in place.parent.glob("build-*.json"):
+            old.unlink(missing_ok=True)
+        kept.save(place, build)
     return build
 
 

@@ -4,15 +4,11 @@ What a driver says itself goes before all of this. Laptop parts share their desk
 so that a name must match whole.
 """
 
-import contextlib
-import os
 import re
 import time
 from pathlib import Path
 
-import msgspec
-
-from localinfer import settings
+from localinfer import kept, settings
 from localinfer.machine.values import Cpu
 
 _GB = 1e9
@@ -82,19 +78,12 @@ def of_memory(cpu: Cpu, *, measure: bool) -> float | None:
     known = _load(file)
     if measure and len(known.get(key, ())) < _READINGS:
         known[key] = (*known.get(key, ()), _read_speed(cpu.cores))
-        with contextlib.suppress(OSError):  # it is measured again next time
-            file.parent.mkdir(parents=True, exist_ok=True)
-            part = file.with_name(f"{_FILE}.{os.getpid()}")
-            part.write_bytes(msgspec.json.encode(known))
-            part.replace(file)
+        kept.save(file, known)
     return max(known.get(key, ()), default=None)
 
 
 def _load(file: Path) -> dict[str, tuple[float, ...]]:
-    try:
-        known = msgspec.json.decode(file.read_bytes(), type=dict[str, tuple[float, ...]])
-    except (OSError, ValueError):
-        return {}
+    known = kept.load(file, dict[str, tuple[float, ...]], {})
     return {key: tuple(speed for speed in speeds if speed > 0) for key, speeds in known.items()}
 
 

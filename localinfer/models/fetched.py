@@ -3,15 +3,10 @@
 One file in the state folder; what it does not name belongs to somebody else.
 """
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-import msgspec
-
-from localinfer import settings
+from localinfer import kept, settings
 from localinfer.errors import StorageUnavailable
 from localinfer.models.lock import exclusive
 
@@ -31,7 +26,7 @@ def forget(paths: Sequence[Path]) -> None:
 
 def ours(paths: Iterable[Path]) -> bool:
     """Whether all of the files were fetched by us."""
-    known = set(_read(settings.state_dir() / _FILE))
+    known = set(kept.load(settings.state_dir() / _FILE, list[str], []))
     return all(str(path) in known for path in paths)
 
 
@@ -83,15 +78,6 @@ def _change(change: Callable[[list[str]], list[str]]) -> None:
     path = settings.make_folder(settings.state_dir()) / _FILE
     try:
         with exclusive(path.with_suffix(".lock"), lambda: None):
-            descriptor, name = tempfile.mkstemp(prefix=f".{_FILE}-", dir=path.parent)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(change(_read(path)))))
-            Path(name).replace(path)
+            kept.replace(path, change(kept.load(path, list[str], [])))
     except OSError as error:
         raise StorageUnavailable(f"{path} cannot be written: {error.strerror}.", "Free some space.") from error
-
-
-def _read(path: Path) -> list[str]:
-    with contextlib.suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(path.read_bytes(), type=list[str])
-    return []

@@ -4,16 +4,11 @@ It keeps the last few lessons of each device in one file; a file that cannot be 
 """
 
 import contextlib
-import json
-import os
 import statistics
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import msgspec
-
-from localinfer import settings
+from localinfer import kept, settings
 from localinfer.errors import StorageUnavailable
 from localinfer.models.layout import Lessons
 from localinfer.models.lock import exclusive
@@ -39,7 +34,7 @@ class Lesson(Value, frozen=True):
 
 def learnt() -> Lessons:
     """What to take into account in the next plan."""
-    return summary(_read(_path()))
+    return summary(kept.load(_path(), list[Lesson], []))
 
 
 def summary(lessons: Iterable[Lesson]) -> Lessons:
@@ -85,10 +80,10 @@ def keep(lesson: Lesson) -> None:
     with contextlib.suppress(OSError, StorageUnavailable):
         path = settings.make_folder(settings.state_dir()) / _FILE
         with exclusive(path.with_suffix(".lock"), lambda: None):
-            lessons = [*_read(path), lesson]
+            lessons = [*kept.load(path, list[Lesson], []), lesson]
             same = [known for known in lessons if known.device == lesson.device]
             forgotten = same[:-KEPT]
-            _replace(path, [known for known in lessons if not any(known is old for old in forgotten)])
+            kept.replace(path, [known for known in lessons if not any(known is old for old in forgotten)])
 
 
 def _ratio(measured: float | None, expected: Range | None) -> float | None:
@@ -100,21 +95,3 @@ def _ratio(measured: float | None, expected: Range | None) -> float | None:
 
 def _path() -> Path:
     return settings.state_dir() / _FILE
-
-
-def _read(path: Path) -> list[Lesson]:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=list[Lesson])
-    except (OSError, msgspec.DecodeError):  # also ValidationError
-        return []
-
-
-def _replace(path: Path, lessons: list[Lesson]) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{_FILE}-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(json.dumps(msgspec.to_builtins(lessons), indent=1).encode())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -4,12 +4,10 @@ Answers are kept: asking the same of the same file and build costs nothing. It d
 whether the sizes fit it.
 """
 
-import contextlib
 import hashlib
 import importlib.util
 import itertools
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from types import TracebackType
 
 import msgspec
 
-from localinfer import builds, settings
+from localinfer import builds, kept, settings
 from localinfer.errors import (
     BackendUnavailable,
     LocalInferError,
@@ -100,12 +98,14 @@ def measure(request: SizeRequest, *, timeout_s: float = TIMEOUT_S, header_hash: 
 
     ``header_hash`` says what the files are where their paths do not, as with a ``sparse_copy`` in a folder that goes.
     """
-    kept = settings.state_dir() / "sizes" / f"{_key(request, header_hash)}.json"
-    with contextlib.suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(kept.read_bytes(), type=Sizes)
+    place = settings.state_dir() / "sizes" / f"{_key(request, header_hash)}.json"
+    known = kept.load(place, Sizes, None)
+    if known is not None:
+        return known
     with SizingChild() as child:
         sizes = child.measure(request, timeout_s=timeout_s)
-    _keep(kept, sizes)
+    kept.save(place, sizes)
+    kept.trim(place.parent, KEPT)
     return sizes
 
 
@@ -161,15 +161,3 @@ def _identity(path: Path) -> str:
     except (OSError, ValueError):
         return f"{path!a}"
     return f"{path.absolute()!a} {status.st_size} {status.st_mtime_ns}"
-
-
-def _keep(path: Path, sizes: Sizes) -> None:
-    """Write the answer; one that cannot be kept is asked again."""
-    with contextlib.suppress(OSError, StorageUnavailable):
-        settings.make_folder(path.parent)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(msgspec.json.encode(sizes))
-        Path(file.name).replace(path)
-        aged = sorted(path.parent.iterdir(), key=lambda entry: entry.stat().st_mtime)
-        for old in aged[: max(0, len(aged) - KEPT)]:
-            old.unlink()

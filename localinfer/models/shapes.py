@@ -5,14 +5,13 @@ Knows files and the state folder; what a shape means is ``shape``'s business.
 
 import contextlib
 import hashlib
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from localinfer import settings
-from localinfer.errors import ModelFileInvalid, StorageUnavailable
+from localinfer import kept, settings
+from localinfer.errors import ModelFileInvalid
 from localinfer.models import safetensors
 from localinfer.models.inspect import inspect
 from localinfer.models.names import printable
@@ -24,8 +23,8 @@ _CONFIG_BYTES = 1 << 22
 
 def known(paths: Sequence[Path]) -> ModelShape | None:
     """The shape of the model in ``paths``, if it was read before and the files are the same."""
-    with contextlib.suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(_place(paths).read_bytes(), type=ModelShape)
+    with contextlib.suppress(OSError):
+        return kept.load(_place(paths), ModelShape, None)
     return None
 
 
@@ -37,7 +36,10 @@ def read(paths: Sequence[Path]) -> ModelShape:
     if (shape := known(paths)) is not None:
         return shape
     shape = _folder(paths[0]) if paths[0].is_dir() else from_gguf(inspect(paths))
-    _keep(paths, shape)
+    with contextlib.suppress(OSError):  # it is gone already
+        place = _place(paths)
+        kept.save(place, shape)
+        kept.trim(place.parent, KEPT)
     return shape
 
 
@@ -59,16 +61,3 @@ def _place(paths: Sequence[Path]) -> Path:
         identity.append(f"{path.absolute()} {status.st_size} {status.st_mtime_ns}")
     name = hashlib.sha256("\n".join(identity).encode("utf-8", "surrogateescape")).hexdigest()[:40]
     return settings.state_dir() / "shapes" / f"{name}.json"
-
-
-def _keep(paths: Sequence[Path], shape: ModelShape) -> None:
-    """Write it; one that cannot be kept is read again."""
-    with contextlib.suppress(OSError, StorageUnavailable):
-        place = _place(paths)
-        settings.make_folder(place.parent)
-        with tempfile.NamedTemporaryFile(dir=place.parent, suffix=".part", delete=False) as file:
-            file.write(msgspec.json.encode(shape))
-        Path(file.name).replace(place)
-        aged = sorted(place.parent.iterdir(), key=lambda entry: entry.stat().st_mtime)
-        for old in aged[: max(0, len(aged) - KEPT)]:
-            old.unlink()

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from localinfer.models import fit, lessons
+from localinfer import kept
+from localinfer.models import fit
 from localinfer.models.lessons import KEPT, Lesson, compare, keep, learnt, summary
 from localinfer.models.plan import Ask
 from tests.models.machines import cpu_only, dense
@@ -43,8 +44,8 @@ def test_the_last_lessons_of_each_device_are_kept(home: Path) -> None:
     keep(Lesson(device="CUDA0", model="a", overhead_bytes=5))
     for number in range(KEPT + 5):
         keep(Lesson(device="cpu", model="a", overhead_bytes=number))
-    kept = lessons._read(home / "state" / "lessons.json")
-    assert [x.overhead_bytes for x in kept if x.device == "cpu"] == list(range(5, KEPT + 5))
+    known = kept.load(home / "state" / "lessons.json", list[Lesson], [])
+    assert [x.overhead_bytes for x in known if x.device == "cpu"] == list(range(5, KEPT + 5))
     assert learnt().overhead_bytes == {"cpu": 9, "CUDA0": 5}
 
 
