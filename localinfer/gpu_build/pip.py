@@ -6,21 +6,15 @@ Knows pip's words and those of compilers. It knows nothing of builds and where t
 import contextlib
 import errno
 import os
-import queue
 import re
-import subprocess
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
-
 from localinfer.errors import BackendUnavailable, DownloadFailed, LocalInferError, Offline, OutOfMemory
+from localinfer.external import Running, running
 from localinfer.models.names import printable
 
-TICK_S = 0.2
-_LET_GO_S = 2.0
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "[Errno 28]", "[WinError 112]")
 _KILLED = (
@@ -73,18 +67,13 @@ def run(
     }
     for name in [name for name, value in full.items() if name.startswith("PIP_") and not value]:
         del full[name]
-    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     said: list[str] = []
     last = "pip starts"
-    with log.open("w", encoding="utf-8") as copy, _child(command, full, lines) as child:
-        while True:
-            try:
-                line = lines.get(timeout=TICK_S)
-            except queue.Empty:
+    with log.open("w", encoding="utf-8") as copy, _pip(command, full) as child:
+        for line in child.lines():
+            if line is None:
                 progress(last)
                 continue
-            if line is None:
-                break
             text = line.strip()
             if match := _PROGRESS.match(text):
                 last = f"{int(match[1]) / 1e6:,.0f} of {int(match[2]) / 1e6:,.0f} MB"
@@ -93,65 +82,20 @@ def run(
                 said.append(text)
                 last = printable(text, 300)
             progress(last)
-        status = child.wait()
-    if status:
+    if child.status:
         raise _failure(said, log)
 
 
 @contextmanager
-def _child(
-    command: Sequence[str], environment: Mapping[str, str], lines: "queue.SimpleQueue[str | None]"
-) -> Iterator[subprocess.Popen[str]]:
-    """A running child whose output arrives in ``lines``, None last; it and its children are gone after the block."""
-    try:
-        child = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            # Ctrl-C in the terminal is ours to handle: compilers that each handle it leave half of a build behind.
-            start_new_session=os.name == "posix",
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-        )
-    except OSError as error:
-        message = f"{command[0]} cannot be run: {error.strerror}."
-        raise BackendUnavailable(message, "Install localinfer again.") from error
-
-    def read() -> None:
-        assert child.stdout is not None
-        with child.stdout as output:
-            for line in output:
-                lines.put(line)
-        lines.put(None)
-
-    reader = threading.Thread(target=read, name="pip output", daemon=True)
-    reader.start()
-    try:
+def _pip(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Running]:
+    """A running pip, ended after the block with all its compilers."""
+    with contextlib.ExitStack() as stack:
+        try:
+            child = stack.enter_context(running(command, environment))
+        except OSError as error:
+            message = f"{command[0]} cannot be run: {error.strerror}."
+            raise BackendUnavailable(message, "Install localinfer again.") from error
         yield child
-    finally:
-        _end(child)
-        child.wait()
-        reader.join(_LET_GO_S)  # a process that got away may keep the other end
-
-
-def _end(child: subprocess.Popen[str]) -> None:
-    """End the child and all that it started, down to the last compiler."""
-    with contextlib.suppress(psutil.Error):
-        psutil.wait_procs(_end_tree(psutil.Process(child.pid)), timeout=5.0)
-
-
-def _end_tree(process: psutil.Process) -> list[psutil.Process]:
-    ended = [process]
-    with contextlib.suppress(psutil.Error):
-        process.suspend()  # it starts no more children while those it has are ended
-        for child in process.children():
-            ended += _end_tree(child)
-    with contextlib.suppress(psutil.Error):
-        process.kill()
-    return ended
 
 
 def _failure(said: Sequence[str], log: Path) -> Exception:

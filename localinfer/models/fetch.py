@@ -4,27 +4,24 @@ pip is asked because it honours what the person has already set up: mirrors, pro
 module knows pip's words and how wheels are made; it does not know where models live or who else may be fetching.
 """
 
+import contextlib
 import errno
 import os
-import queue
 import re
-import subprocess
 import sys
-import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from localinfer.errors import DownloadFailed, Offline
+from localinfer.external import running
 from localinfer.models.catalog import PypiSource
 from localinfer.models.names import printable
 
 Pip = Sequence[str]
 PIP: Pip = (sys.executable, "-P", "-m", "pip")  # -P: a file called pip.py in the current folder is not pip
 
-_TICK_S = 0.2
 _CHUNK_BYTES = 1 << 20
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "[Errno 28]", "[WinError 112]")
@@ -95,59 +92,25 @@ def members(wheels: Sequence[Path], sources: Sequence[PypiSource]) -> Iterator[b
 
 def _run(command: Sequence[str], environment: dict[str, str], progress: Callable[[int], None]) -> tuple[int, list[str]]:
     """Run pip to its end: exit status and the lines it wrote. It is ended if this function is left early."""
-    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     output: list[str] = []
     before = done = size = 0
-    with _child(command, environment, lines) as child:
-        while True:
-            try:
-                line = lines.get(timeout=_TICK_S)
-            except queue.Empty:
-                progress(before + done)
-                continue
+    with contextlib.ExitStack() as stack:
+        try:
+            child = stack.enter_context(running(command, environment))
+        except OSError as error:
+            message = f"{command[0]} cannot be run: {error.strerror}."
+            raise DownloadFailed(message, "Install localinfer again.") from error
+        for line in child.lines():
             if line is None:
-                return child.wait(), output
-            if match := _PROGRESS.match(line):
+                progress(before + done)
+            elif match := _PROGRESS.match(line):
                 done, size = int(match[1]), int(match[2])
                 progress(before + done)
-                continue
-            if line.startswith("Collecting "):  # the next wheel
-                before, done, size = before + size, 0, 0
-            output.append(line.strip())
-
-
-@contextmanager
-def _child(
-    command: Sequence[str], environment: dict[str, str], lines: "queue.SimpleQueue[str | None]"
-) -> Iterator[subprocess.Popen[str]]:
-    """A running child whose output arrives in ``lines``, None last; killed at the end of the block."""
-    try:
-        child = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except OSError as error:
-        raise DownloadFailed(f"{command[0]} cannot be run: {error.strerror}.", "Install localinfer again.") from error
-
-    def read() -> None:
-        assert child.stdout is not None
-        for line in child.stdout:
-            lines.put(line)
-        lines.put(None)
-
-    reader = threading.Thread(target=read, name="pip output", daemon=True)
-    with child:
-        reader.start()
-        try:
-            yield child
-        finally:
-            child.kill()
-            reader.join()
+            else:
+                if line.startswith("Collecting "):  # the next wheel
+                    before, done, size = before + size, 0, 0
+                output.append(line.strip())
+    return child.status, output
 
 
 def _failure(sources: Sequence[PypiSource], output: Sequence[str], log: Path) -> Exception:

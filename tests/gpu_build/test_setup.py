@@ -318,7 +318,7 @@ def test_a_disk_that_fills_up_while_it_is_made_active(unpacked: Offer, monkeypat
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
+    monkeypatch.setattr("tempfile.mkstemp", full)
     failure(unpacked(), StorageUnavailable, "No space left")
 
 
