@@ -5,6 +5,7 @@ It knows ranges and a journal; what the bytes are worth, and when to stop, is th
 
 import functools
 import math
+import os
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -50,6 +51,9 @@ class Filler:
                 except Empty:
                     return
                 self._persist(functools.partial(journal.span, number), fetch)
+                # A little of the disk's work at a time, while the others fetch: else all of it waits for the end.
+                if not self.stop.is_set():
+                    os.fsync(file.fileno())
 
     def pass_over(self) -> None:
         """Pass over the whole file, as a server without ranges sends it, and keep what is missing."""

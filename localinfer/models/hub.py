@@ -157,7 +157,7 @@ class Hub:
         for form in ("gguf", "mlx"):
             parameters = [("search", query), ("filter", form), ("sort", "downloads"), ("limit", str(count))]
             parameters += [("expand", name) for name in _SHOWN]
-            for info in self._ask("/api/models", parameters, tuple[_Info, ...], Subject("the search")):
+            for info in self._ask("/api/models", parameters, tuple[_Info, ...], Subject("model search")):
                 if is_repo(info.id):
                     found.setdefault(info.id, _found(info, "mlx" if form == "mlx" else "gguf"))
         return tuple(sorted(found.values(), key=lambda one: (-one.downloads, one.id))[:count])
@@ -176,7 +176,7 @@ class Hub:
         path = f"/api/models/{id}" + (f"/revision/{quote(revision, safe='')}" if revision else "")
         what = f"model {id}" + (f" at {printable(revision, 100)}" if revision else "")
         try:
-            info = self._ask(path, [("blobs", "true")], _Info, Subject(what, f"{self.endpoint}/{id}"))
+            info = self._ask(path, [("blobs", "true")], _Info, Subject(what, self._page(id)))
         except ModelNotFound as error:
             if near := self._near(id):
                 raise ModelNotFound(error.message, f"Did you mean {' or '.join(near)}? {error.hint}".strip()) from error
@@ -204,6 +204,11 @@ class Hub:
     def _ask(self, path: str, parameters: list[tuple[str, str]], kind: type[T], subject: Subject) -> T:
         return self._online().json(path, parameters, kind, subject)
 
+    def _page(self, id: str) -> str:
+        """Where a person reads about ``id``; the endpoint may hold a password, which is not for the screen."""
+        parts = urlsplit(self.endpoint)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}/{id}"
+
     def _near(self, id: str) -> list[str]:
         """Names of repositories that are like ``id``."""
         with contextlib.suppress(LocalInferError):
@@ -227,7 +232,7 @@ class Hub:
             id=id,
             commit=info.sha,
             revision=revision,
-            page=f"{self.endpoint}/{id}",
+            page=self._page(id),
             files=tuple(files),
             licence=_licence(info),
             gated=bool(info.gated),

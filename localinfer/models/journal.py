@@ -92,7 +92,8 @@ class Journal:
             written = _Written(oid=self._oid, size_bytes=self.size_bytes, piece_bytes=self.piece_bytes, pieces=pieces)
             new = self.path.with_name(f"{self.path.name}.new")
             new.write_bytes(msgspec.json.encode(written))
-            new.replace(self.path)
+            with contextlib.suppress(PermissionError):  # Windows, while another process reads it: the old one stays
+                new.replace(self.path)
 
     @property
     def done_bytes(self) -> int:

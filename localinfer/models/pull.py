@@ -129,7 +129,7 @@ class _Unit:
     def _no_disk(self, to_come: int, free: int) -> NotEnoughDisk:
         needed = to_come + _MARGIN_BYTES
         return NotEnoughDisk(
-            f"Fetching {self._repo.id} takes {_megabytes(needed)} more of disk space; {_megabytes(free)} are free.",
+            f"Fetching {self._repo.id} needs {_megabytes(needed)} of free disk space; {_megabytes(free)} are free.",
             f"Free some space where {self._cache} is, or set HF_HUB_CACHE to another disk. What has arrived is kept.",
             needed_bytes=needed,
             free_bytes=free,

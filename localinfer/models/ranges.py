@@ -7,6 +7,7 @@ So HF_HUB_DISABLE_XET holds always.
 """
 
 import contextlib
+import math
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -107,7 +108,9 @@ class RemoteSource:
             attempt += 1
             if attempt >= patience.tries:
                 raise error
-            time.sleep(patience.wait_s(attempt, asked))
+            wait = patience.wait_s(attempt, asked)
+            self._remote.web.say(f"{error.message} Trying again in {math.ceil(wait)} s.")
+            time.sleep(wait)
         return bytes(data)
 
     def _more(self, data: bytearray, offset: int, stop: int) -> None:

@@ -5,7 +5,6 @@ proxies and certificates are taken from where that library takes them.
 """
 
 import contextlib
-import email.utils
 import math
 import re
 import time
@@ -105,7 +104,7 @@ class Web:
         self._session = session
         self._agent = agent
         self._credential = credential
-        self._say = say
+        self.say = say
 
     def json(self, path: str, parameters: list[tuple[str, str]], kind: type[T], subject: Subject) -> T:
         """The answer to ``path`` as a ``kind``, asked for until ``patience`` ends.
@@ -124,7 +123,7 @@ class Web:
                 if attempt >= (2 if isinstance(failure.error, Offline) else self.patience.tries):
                     raise failure.error from failure
                 wait = self.patience.wait_s(attempt, failure.asked_s)
-                self._say(f"{failure.error.message} Trying again in {math.ceil(wait)} s.")
+                self.say(f"{failure.error.message} Trying again in {math.ceil(wait)} s.")
                 time.sleep(wait)
 
     @contextlib.contextmanager
@@ -278,7 +277,7 @@ class Web:
         return DownloadFailed(f"{self.host} answers {status} for {what}. {said}".rstrip(), _AGAIN)
 
     def _gated(self, subject: Subject) -> Gated:
-        message = f"{subject.what} is gated: its owner gives it to those who accept the terms at {subject.page}."
+        message = f"Access to {subject.what} is gated: its owner wants its terms to be accepted, at {subject.page}."
         if self.authenticated:
             return Gated(message, "Accept them there with the account of your token; some owners answer by hand.")
         return Gated(message, "Accept them there, then set HF_TOKEN or run “hf auth login”.")
@@ -337,13 +336,15 @@ def _tls_reason(error: BaseException) -> str:
 
 def _asked_s(headers: Mapping[str, str]) -> float | None:
     """The seconds that the server asks to wait. A date is read against the server's own clock, never against ours."""
+    from email.utils import parsedate_to_datetime
+
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
     if spent := _SPENT.search(headers.get("ratelimit", "")):
         return float(spent[1])
     try:
-        until, now = (email.utils.parsedate_to_datetime(text) for text in (value, headers.get("date", "")))
+        until, now = (parsedate_to_datetime(text) for text in (value, headers.get("date", "")))
         return max(0.0, (until - now).total_seconds())
     except (ValueError, TypeError):
         return None

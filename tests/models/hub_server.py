@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 LARGE = 1000  # bytes from which on a file is kept outside git
-_BLOCK = 1 << 16
+BLOCK = 1 << 16
 
 
 class Request(NamedTuple):
@@ -248,8 +248,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         sent = 0
-        for offset in range(start, stop, _BLOCK):
-            block = data[offset : min(offset + _BLOCK, stop)]
+        for offset in range(start, stop, BLOCK):
+            block = data[offset : min(offset + BLOCK, stop)]
             for limit in (fault.drop_at, fault.stall_at):
                 block = block[: max(0, limit - sent)] if limit is not None else block
             self.hub.before_sending(len(block))

@@ -1,12 +1,15 @@
 """One file from a hub that drops, stalls and lies: what arrives is right or refused, and nothing is fetched twice."""
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
-from localinfer.errors import DownloadFailed, ModelNotFound
+from localinfer.errors import DownloadFailed, LocalInferError, ModelNotFound
 from localinfer.models import journal
 from localinfer.models.progress import FetchProgress
 from tests.models.hub_server import Fault, HubServer
@@ -72,7 +75,7 @@ def test_several_connections_are_open_at_the_same_time(puller: Puller) -> None:
 
 @pytest.mark.parametrize("connections", [1, 4])
 def test_a_connection_that_drops_every_time_gets_there(puller: Puller, connections: int) -> None:
-    puller.server.fail("cdn", Fault(drop_at=70_000))
+    puller.server.fail("cdn", Fault(drop_at=40_000))
     assert puller(connections) == puller.data
     assert puller.served() == SIZE
 
@@ -172,9 +175,9 @@ def test_a_byte_that_changed_on_the_way_costs_only_the_search_for_it(puller: Pul
 
 def test_a_piece_that_changed_on_the_disk_is_the_only_one_fetched_again(puller: Puller) -> None:
     done = partial(puller)
-    assert done > PIECE
+    assert done > 2 * PIECE
     with puller.part.open("rb+") as file:
-        file.seek(PIECE // 2)
+        file.seek(PIECE + 5)
         file.write(b"rot")
     assert puller() == puller.data
     assert puller.served() == SIZE - done + PIECE
@@ -233,6 +236,7 @@ def test_a_journal_that_promises_what_is_not_there_costs_that_piece(puller: Pull
     """As after a power failure: the journal reached the disk, the bytes it tells of did not."""
     done = partial(puller)
     with puller.part.open("rb+") as file:
+        file.seek(PIECE)
         file.write(bytes(PIECE))
     assert puller() == puller.data
     assert puller.served() == SIZE - done + PIECE
@@ -254,3 +258,28 @@ def test_progress_only_grows_and_ends_at_the_size(puller: Puller) -> None:
     assert done[-1] == SIZE
     assert {one.total_bytes for one in puller.seen} == {SIZE}
     assert {one.stage for one in puller.seen} <= {"download", "verify"}
+
+
+MISHAPS = st.one_of(
+    st.builds(Fault, drop_at=st.integers(0, PIECE), times=st.integers(1, 3)),
+    st.builds(Fault, shift=st.sampled_from([-1, 1, 7]), times=st.just(1)),
+    st.builds(Fault, extra=st.integers(1, PIECE), times=st.just(1)),
+    st.builds(Fault, status=st.sampled_from([404, 429, 500, 503]), times=st.integers(1, 2)),
+    st.builds(Fault, flip_at=st.integers(0, SIZE - 1), times=st.integers(1, 2)),
+    st.builds(Fault, whole=st.just(True), drop_at=st.integers(0, SIZE), times=st.just(1)),
+)
+
+
+@hypothesis.settings(max_examples=25, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.given(runs=st.lists(st.lists(MISHAPS, max_size=3), max_size=3), connections=st.integers(1, 4))
+def test_whatever_goes_wrong_in_whatever_order_the_next_quiet_run_ends_with_the_right_file(
+    hub: HubServer, tmp_path_factory: pytest.TempPathFactory, runs: list[list[Fault]], connections: int
+) -> None:
+    puller = Puller(hub, tmp_path_factory.mktemp("cache"), noise(SIZE))
+    for faults in runs:
+        puller.server.fail("cdn", *faults)
+        with contextlib.suppress(LocalInferError):
+            assert puller(connections) == puller.data
+        assert puller.blob.exists() or not puller.part.exists() or puller.part.stat().st_size <= SIZE
+    puller.server.fail("cdn")
+    assert puller(connections) == puller.data

@@ -13,7 +13,7 @@ from localinfer.models import filling, journal
 from localinfer.models.hub import Hub, Repo
 from localinfer.models.progress import FetchProgress, Pace
 from localinfer.models.pull import pull
-from tests.models.hub_server import Fault, HubServer
+from tests.models.hub_server import BLOCK, Fault, HubServer
 from tests.models.pulling import PIECE, REPO, Puller, hub_at, noise
 
 SHARDS = {f"Q4_K_M/m-Q4_K_M-0000{number}-of-00003.gguf": noise(400_000 + number, number) for number in (1, 2, 3)}
@@ -101,7 +101,7 @@ def test_a_disk_that_fills_midway_is_said_and_what_has_arrived_is_kept(
         written(file, chunk)  # type: ignore[arg-type]
 
     monkeypatch.setattr(filling, "_write_all", write)
-    with pytest.raises(NotEnoughDisk, match="more of disk space") as caught:
+    with pytest.raises(NotEnoughDisk, match="of free disk space") as caught:
         puller(1)
     assert "kept" in caught.value.hint
     monkeypatch.undo()
@@ -164,7 +164,7 @@ def test_an_error_of_the_one_who_watches_ends_the_fetch_and_keeps_the_part(hub: 
     assert done > 3 * PIECE
     puller.served()
     assert puller() == puller.data
-    assert puller.served() == 8 * PIECE - done
+    assert puller.served() <= 8 * PIECE - done + 4 * BLOCK  # what each connection still had in hand
 
 
 def test_the_pace_is_that_of_the_last_seconds() -> None:
