@@ -8,12 +8,14 @@ import pytest
 
 HEAVY = {
     "faster_whisper",
+    "httpx2",
     "huggingface_hub",
     "jinja2",
     "llama_cpp",
     "llguidance",
     "mlx",
     "numpy",
+    "pydantic",
     "sounddevice",
     "starlette",
     "textual",

@@ -29,7 +29,7 @@ from localinfer.models.quantizations import (
 )
 from localinfer.models.ranges import Remote, RemoteSource
 from localinfer.models.references import HubReference, is_repo
-from localinfer.models.web import PATIENCE, Patience, Subject, Web
+from localinfer.models.web import PATIENCE, Patience, Subject, Web, look_up
 from localinfer.types import Value
 
 T = TypeVar("T")
@@ -247,6 +247,7 @@ class Hub:
                 "Leave out --offline, and unset HF_HUB_OFFLINE, to go online.",
             )
         if self._web is None:
+            look_up(self.endpoint)
             from huggingface_hub import get_session
 
             token = self._token or self._saved_token()

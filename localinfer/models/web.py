@@ -120,7 +120,7 @@ class Web:
             except Temporary as failure:
                 attempt += 1
                 # Without a network there is nothing to wait for: the person should know at once.
-                if attempt >= (2 if isinstance(failure.error, Offline) else self.patience.tries):
+                if isinstance(failure.error, Offline) or attempt >= self.patience.tries:
                     raise failure.error from failure
                 wait = self.patience.wait_s(attempt, failure.asked_s)
                 self.say(f"{failure.error.message} Trying again in {math.ceil(wait)} s.")
@@ -236,12 +236,7 @@ class Web:
                     f"The connection to {_host(url)} cannot be trusted: {printable(reason, 300)}.",
                     "If a proxy inspects the traffic here, name its certificate in SSL_CERT_FILE.",
                 ) from error
-            raise Temporary(
-                Offline(
-                    f"{_host(url)} cannot be reached.",
-                    "Connect to the network, or check HF_ENDPOINT and HTTPS_PROXY, and try again.",
-                )
-            ) from error
+            raise Temporary(unreachable(url)) from error
         except httpx2.TimeoutException as error:
             message = f"{_host(url)} sent nothing for {self.patience.read_s:.0f} s."
             raise Temporary(DownloadFailed(message, _AGAIN)) from error
@@ -298,6 +293,26 @@ class Web:
     def _senseless(self, subject: Subject, why: str) -> DownloadFailed:
         message = f"{self.host} sent an answer about {subject.what} that makes no sense: {printable(why, 200)}."
         return DownloadFailed(message, "Try again. If it stays so, check HF_ENDPOINT, or install a newer localinfer.")
+
+
+def look_up(endpoint: str) -> None:
+    """Raise ``Offline`` where the name of ``endpoint`` cannot be found: without a network that is known at once, long
+    before the library that would find it out has been loaded. Behind a proxy names are the proxy's business."""
+    import socket
+    import urllib.request
+
+    if set(urllib.request.getproxies()) - {"no"}:
+        return
+    try:
+        socket.getaddrinfo(urlsplit(endpoint).hostname, None)
+    except OSError as error:
+        raise unreachable(endpoint) from error
+
+
+def unreachable(url: str) -> Offline:
+    """That the host of ``url`` cannot be reached."""
+    hint = "Connect to the network, or check HF_ENDPOINT and HTTPS_PROXY, and try again."
+    return Offline(f"{_host(url)} cannot be reached.", hint)
 
 
 def is_page(headers: Mapping[str, str]) -> bool:
