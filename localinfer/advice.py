@@ -218,10 +218,12 @@ def refine(
     learnt: Lessons,
     paths: tuple[str, ...],
     header_hash: str | None = None,
+    child: oracle.SizingChild | None = None,
 ) -> MemoryPlan:
     """A plan the library agrees with: it is asked about each placement until it sends none back.
 
-    ``paths`` may be sparse copies, if ``header_hash`` says of what. Raises what ``oracle.measure`` does.
+    ``paths`` may be sparse copies, if ``header_hash`` says of what; ``child`` is asked if there is one. Raises what
+    ``oracle.measure`` does.
     """
     plan = fit.plan(known, here, ask, lessons=learnt)
     for _ in range(_ROUNDS):
@@ -237,7 +239,7 @@ def refine(
             micro_batch=ask.micro_batch,
             outputs=plan.slots,
         )
-        said = Oracle(request=request, sizes=oracle.measure(request, header_hash=header_hash))
+        said = Oracle(request=request, sizes=oracle.measure(request, header_hash=header_hash, child=child))
         again = fit.plan(known, here, ask, lessons=learnt, oracle=said)
         same = (again.device, again.gpu_layers, again.context) == (plan.device, plan.gpu_layers, plan.context)
         plan = again

@@ -76,19 +76,21 @@ def _of_entries(candidates: list[Entry], all_of_it: list[Entry], advice: Advice,
 
 
 def _on_hub(reference: str, advice: Advice, ask: Ask, *, offline: bool) -> Looked:
-    hub = Hub(offline=offline)
     asked = references.parse(reference)
-    repo = hub.repo(asked.repo, asked.revision)
-    named = repo.find(asked)
-    sample, headers, starts = _sample(hub, repo, named)
-    shape = from_gguf(headers)
-    offered = _offered(repo)
-    plans = _plans(offered, sample, shape, advice, ask)
-    chosen = named or best(offered, plans, shape.parameters)
-    if chosen is not sample:
-        headers, starts = _headers(hub, repo, chosen)
+    hub = Hub(offline=offline)
+    with oracle.SizingChild() as child:
+        repo = hub.repo(asked.repo, asked.revision)
+        child.start()  # it gets ready while the headers come
+        named = repo.find(asked)
+        sample, headers, starts = _sample(hub, repo, named)
         shape = from_gguf(headers)
-    plan = _asked_of_library(chosen, headers, starts, shape, advice, ask)
+        offered = _offered(repo)
+        plans = _plans(offered, sample, shape, advice, ask)
+        chosen = named or best(offered, plans, shape.parameters)
+        if chosen is not sample:
+            headers, starts = _headers(hub, repo, chosen)
+            shape = from_gguf(headers)
+        plan = _asked_of_library(chosen, headers, starts, shape, advice, ask, child)
     variants = tuple((_of_repo(repo, one), plans[one.name]) for one in offered)
     return Looked(entry=_of_repo(repo, chosen), shape=shape, plan=plan, variants=variants, licence=repo.licence)
 
@@ -208,6 +210,7 @@ def _asked_of_library(
     shape: ModelShape,
     advice: Advice,
     ask: Ask,
+    child: oracle.SizingChild,
 ) -> MemoryPlan:
     """The plan with the library's own figures, from the headers alone; by closed forms where it does not know them."""
     digest = hashlib.sha256(b"".join(starts)).hexdigest()
@@ -217,6 +220,6 @@ def _asked_of_library(
                 str(oracle.sparse_copy(start, header.file_size_bytes, Path(folder), Path(file.path).name))
                 for start, header, file in zip(starts, headers, unit.files, strict=True)
             )
-            return refine(shape, advice.machine, ask, advice.lessons, paths, digest)
+            return refine(shape, advice.machine, ask, advice.lessons, paths, digest, child)
     except LocalInferError:
         return fit.plan(shape, advice.machine, ask, lessons=advice.lessons)

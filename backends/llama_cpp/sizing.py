@@ -5,6 +5,7 @@ because a bad file aborts the library and its log is one for the whole process.
 """
 
 import contextlib
+import importlib
 import os
 import traceback
 from collections.abc import Callable
@@ -33,6 +34,8 @@ def main() -> None:
     _limit_memory()
     # Where a debugger is installed, the library would have it write a backtrace before it aborts: seconds for nothing.
     os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+    with contextlib.suppress(Exception):  # while the first request is on its way; it is told what is wrong
+        importlib.import_module("backends.llama_cpp.sizer")
     decoder = msgspec.msgpack.Decoder(SizeRequest)
     measure: Callable[[SizeRequest], Sizes] | None = None
     while (request := channel.receive(decoder)) is not None:

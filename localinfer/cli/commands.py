@@ -122,14 +122,6 @@ def open_chat(
     )
 
 
-@app.command("doctor")
-def check() -> None:
-    """Check what this installation can do on this machine, with the fix for what is wrong."""
-    from localinfer.cli.doctor import doctor as check_all
-
-    raise typer.Exit(0 if check_all() else 1)
-
-
 @app.command("models")
 def list_models(
     every: Annotated[bool, typer.Option("--all", help="Every quantization, and what does not fit.")] = False,
@@ -138,7 +130,7 @@ def list_models(
     context: shared.Context = None,
     kv: shared.Kv = None,
 ) -> None:
-    """What is here, what of the catalogue fits this machine, and how fast it would be."""
+    """List what is here and what else fits this machine."""
     from localinfer.cli.models import models
 
     models(context=context, kv_type=kv, every=every, fits=fits, as_json=as_json)
@@ -166,7 +158,7 @@ def show_model(
     device: shared.Device = None,
     offline: shared.Offline = False,
 ) -> None:
-    """What a model is, its quantizations, and how it would lie in this machine's memory."""
+    """Show what a model is, its quantizations and its memory."""
     from localinfer.cli.fit import show
 
     show(model, _ask(context, kv, slots, device), offline=_offline(offline))
@@ -182,7 +174,7 @@ def fit_model(
     as_json: Json = False,
     offline: shared.Offline = False,
 ) -> None:
-    """Whether a model fits, with every part of its memory."""
+    """Say whether a model fits, with every part of its memory."""
     from localinfer.cli.fit import fit
 
     fit(model, _ask(context, kv, slots, device), offline=_offline(offline), as_json=as_json)
@@ -200,7 +192,7 @@ def pull_model(model: Reference, offline: shared.Offline = False) -> None:
 def remove_model(
     model: Reference, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
 ) -> None:
-    """Delete the files of a model that localinfer fetched."""
+    """Delete a model that localinfer fetched."""
     from localinfer.cli.files import remove
 
     remove(model, yes=yes)
@@ -208,7 +200,7 @@ def remove_model(
 
 @app.command("where")
 def where_is(model: Annotated[str | None, typer.Argument(help="A model; without one, all folders.")] = None) -> None:
-    """Where a model's files are, and where localinfer keeps everything."""
+    """Say where a model's files are, or where everything is."""
     from localinfer.cli.files import where
 
     where(model)
@@ -221,10 +213,21 @@ def set_up_gpu(
     source: Annotated[bool, typer.Option("--source", help="Build it even if there is a prebuilt wheel.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Go back to the CPU build.")] = False,
 ) -> None:
-    """Install a build of llama.cpp that uses this machine's NVIDIA card, and prove that it does."""
+    """Install a llama.cpp for an NVIDIA card, and prove it.
+
+    It goes beside the environment's own, which stays as it is, and is used only after it has computed on the card.
+    """
     from localinfer.cli.setup_gpu import setup_gpu, undo_gpu
 
     raise typer.Exit(0 if (undo_gpu() if undo else setup_gpu(yes=yes, dry_run=dry_run, source=source)) else 1)
+
+
+@app.command("doctor")
+def check() -> None:
+    """Check this installation, with the fix for what is wrong."""
+    from localinfer.cli.doctor import doctor as check_all
+
+    raise typer.Exit(0 if check_all() else 1)
 
 
 def _ask(context: int | None, kv: str | None, slots: int, device: str | None) -> "Ask":

@@ -4,6 +4,7 @@ Answers are kept: asking the same of the same file and build costs nothing. It d
 whether the sizes fit it.
 """
 
+import contextlib
 import hashlib
 import importlib.util
 import itertools
@@ -72,6 +73,10 @@ class SizingChild:
             raise from_fault(report.error) if report.error else BackendUnavailable("The sizing child gave no answer.")
         return report.sizes
 
+    def start(self) -> None:
+        """Start the child now, so that it is ready when it is asked. Raises ``StorageUnavailable``."""
+        self._started()
+
     def close(self) -> None:
         """End the child."""
         if self._child is not None:
@@ -93,8 +98,14 @@ class SizingChild:
         return self._child
 
 
-def measure(request: SizeRequest, *, timeout_s: float = TIMEOUT_S, header_hash: str | None = None) -> Sizes:
-    """``SizingChild.measure`` in a child of its own, unless the answer is known already.
+def measure(
+    request: SizeRequest,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    header_hash: str | None = None,
+    child: SizingChild | None = None,
+) -> Sizes:
+    """``SizingChild.measure`` in ``child`` or one of its own, unless the answer is known already.
 
     ``header_hash`` says what the files are where their paths do not, as with a ``sparse_copy`` in a folder that goes.
     """
@@ -102,8 +113,8 @@ def measure(request: SizeRequest, *, timeout_s: float = TIMEOUT_S, header_hash: 
     known = kept.load(place, Sizes, None)
     if known is not None:
         return known
-    with SizingChild() as child:
-        sizes = child.measure(request, timeout_s=timeout_s)
+    with contextlib.nullcontext(child) if child is not None else SizingChild() as asked:
+        sizes = asked.measure(request, timeout_s=timeout_s)
     kept.save(place, sizes)
     kept.trim(place.parent, KEPT)
     return sizes

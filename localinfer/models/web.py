@@ -179,7 +179,7 @@ class Web:
                     raise self._senseless(subject, "it does not end")
         try:
             return msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Temporary(self._senseless(subject, str(error))) from error
 
     def _client(self) -> "httpx2.Client":

@@ -63,7 +63,8 @@ class Gate(threading.Event):
 class HubServer:
     """What the hub holds, how it misbehaves, and what it was asked.
 
-    ``hold_at``: once that many bytes of data are out, ``held`` is set and nothing more is sent until ``release`` is.
+    ``rate`` is bytes per second, all connections together, and every answer waits for ``latency_s``. ``hold_at``: once
+    that many bytes of data are out, ``held`` is set and nothing more is sent until ``release`` is.
     """
 
     commit = "c0ffee" + "0" * 34
@@ -75,6 +76,7 @@ class HubServer:
         self.requests: list[Request] = []
         self.served_bytes = 0
         self.rate: float | None = None
+        self.latency_s = 0.0
         self.hold_at: int | None = None
         self.held = threading.Event()
         self.release = Gate()
@@ -179,6 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
         start = int((self.headers.get("Range") or "bytes=0-").removeprefix("bytes=").partition("-")[0])
         headers = {name.lower(): value for name, value in self.headers.items()}
         hub.requests.append(Request(place, self.command, self.path, headers))
+        if hub.latency_s:
+            time.sleep(hub.latency_s)
         fault = hub.fault(place, start)
         if fault.status is not None:
             self.reply(fault.status, fault.body, fault.headers)

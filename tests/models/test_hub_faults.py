@@ -45,6 +45,7 @@ PERMANENT: list[tuple[str, Fault, type[LocalInferError], str]] = [
     ("503, an hour", Fault(status=503, headers={"Retry-After": "3600"}), DownloadFailed, "out of order"),
     ("a page", Fault(status=200, headers=HTML, body=b"<html>Please log in"), DownloadFailed, "web page"),
     ("half of the JSON", Fault(status=200, body=b'{"id": "a/b", "sib'), DownloadFailed, "makes no sense"),
+    ("JSON that nests without end", Fault(status=200, body=b"[" * 100_000), DownloadFailed, "makes no sense"),
     ("no text", Fault(status=200, body=b'{"id": "\xff\xfe"}'), DownloadFailed, "makes no sense"),
     ("another JSON", Fault(status=200, body=b'["a/b"]'), DownloadFailed, "makes no sense"),
     ("no commit", Fault(status=200, body=b'{"id": "a/b"}'), ModelNotFound, "which version"),
