@@ -8,7 +8,7 @@ import psutil
 
 from localinfer.advice import Advice, refine
 from localinfer.errors import DoesNotFit, LocalInferError
-from localinfer.machine import choose
+from localinfer.machine import choose, short, way
 from localinfer.models import fit, lessons
 from localinfer.models.gguf import Header
 from localinfer.models.plan import HOST, Ask, MemoryPlan
@@ -21,11 +21,19 @@ _SLOW = 0.5  # of the least speed that was to be expected
 
 
 class Placing(Value, frozen=True):
-    """How to load a model. ``fallbacks`` are tried in order when memory runs out while loading."""
+    """How to load a model, and its device in words. ``fallbacks`` are tried in order when memory runs out."""
 
     options: LoadOptions
     plan: MemoryPlan
+    where: str
     fallbacks: tuple[LoadOptions, ...] = ()
+
+
+class Judgement(Value, frozen=True):
+    """Where a model really runs, as in "CUDA · RTX 4060 · 33/33 layers · as expected", and what is wrong with that."""
+
+    text: str
+    problem: str = ""
 
 
 def place(headers: tuple[Header, ...], options: LoadOptions, advice: Advice, *, force: bool = False) -> Placing:
@@ -49,7 +57,9 @@ def place(headers: tuple[Header, ...], options: LoadOptions, advice: Advice, *, 
     if plan.context < plan.asked_context:
         notices.append(f"The context is {plan.context:,} tokens: {plan.asked_context:,} do not fit.")
     chosen = msgspec.structs.replace(chosen, notices=tuple(notices))
-    return Placing(options=chosen, plan=plan, fallbacks=_smaller(chosen, plan))
+    device = next(one for one in machine.devices if one.id == plan.device)
+    where = "CPU" if plan.device == HOST else f"{way(device)} · {short(device.name)}"
+    return Placing(options=chosen, plan=plan, where=where, fallbacks=_smaller(chosen, plan))
 
 
 def _refined(
@@ -108,20 +118,34 @@ def _smaller(options: LoadOptions, plan: MemoryPlan) -> tuple[LoadOptions, ...]:
     return (msgspec.structs.replace(smaller, notices=(*options.notices, told)),)
 
 
-def learn(placing: Placing, status: EngineStatus, metrics: Metrics) -> str:
-    """Keep what a load and a reply taught; a word on it where the speed is far below what was to be expected."""
+def judge(placing: Placing, status: EngineStatus, metrics: Metrics) -> Judgement:
+    """Where it really runs, measured after the load and by the speed of a reply that was long enough to tell."""
+    plan, info = placing.plan, status.model
+    if info is None or plan.device == HOST or plan.verdict == "unknown":
+        return Judgement(text="")
+    text = f"{placing.where} · {info.gpu_layers}/{info.layers} layers"
+    if info.gpu_layers < plan.gpu_layers:
+        wanted = f"{plan.gpu_layers} were to be there. The driver may have failed since: see “localinfer doctor”."
+        return Judgement(text=text, problem=f"Only {info.gpu_layers} layers are on the GPU; {wanted}")
+    if metrics.tps is None or plan.decode_tps is None or metrics.completion_tokens < lessons.LEAST_TOKENS:
+        return Judgement(text=text)
+    if metrics.tps < _SLOW * plan.decode_tps.low:
+        expected = f"{plan.decode_tps.low:.0f} to {plan.decode_tps.high:.0f} were to be expected"
+        problem = f"{metrics.tps:.1f} tok/s is slow for this device: {expected}. See “localinfer doctor”."
+        return Judgement(text=f"{text} · slower than expected", problem=problem)
+    return Judgement(text=f"{text} · as expected")
+
+
+def learn(placing: Placing, status: EngineStatus, metrics: Metrics) -> None:
+    """Keep what a load and a reply taught."""
     plan = placing.plan
     if status.model is None or plan.verdict in ("unknown", "too_big"):
-        return ""
+        return
     held = _resident_bytes(status.pid) if plan.device == HOST else None
     decode = metrics.tps if metrics.completion_tokens >= lessons.LEAST_TOKENS else None
     fresh = (metrics.prompt_tokens or 0) - (metrics.cached_tokens or 0)
     prefill = metrics.prefill_tps if fresh >= lessons.LEAST_TOKENS else None
     lessons.keep(lessons.compare(plan, status.model.name, held_bytes=held, decode_tps=decode, prefill_tps=prefill))
-    if decode and plan.decode_tps and plan.device != HOST and decode < _SLOW * plan.decode_tps.low:
-        expected = f"{plan.decode_tps.low:.0f} to {plan.decode_tps.high:.0f}"
-        return f"{decode:.1f} tok/s is slow for {plan.device}: {expected} were to be expected. See “localinfer doctor”."
-    return ""
 
 
 def _resident_bytes(pid: int | None) -> int | None:

@@ -101,7 +101,8 @@ class LoadOptions(Value, frozen=True):
 
 
 class ModelInfo(Value, frozen=True):
-    """One loaded model as it really is. ``placement`` is measured after the load, never what was asked for."""
+    """One loaded model as it really is. ``placement`` is measured after the load, never what was asked for;
+    ``gpu_layers`` of ``layers``, the output layer counted, are on a GPU."""
 
     name: str
     backend: str
@@ -114,6 +115,8 @@ class ModelInfo(Value, frozen=True):
     kv_bytes: int
     placement: str
     threads: int | None = None
+    gpu_layers: int = 0
+    layers: int = 0
     notices: tuple[str, ...] = ()
 
 

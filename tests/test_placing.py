@@ -101,8 +101,8 @@ def test_with_a_small_context_layers_leave_the_card(tmp_path: Path) -> None:
     assert placed(tmp_path, "llama-8b", cpu_only(64), context=2048).fallbacks == ()
 
 
-def test_a_card_that_is_far_too_slow_is_said(tmp_path: Path) -> None:
-    found = placed(tmp_path, "llama-8b", machine(32, cuda(24)))
+def loaded(layers: int) -> EngineStatus:
+    """An engine whose model has so many layers on the card."""
     info = ModelInfo(
         name="a model",
         backend="llama.cpp",
@@ -113,10 +113,27 @@ def test_a_card_that_is_far_too_slow_is_said(tmp_path: Path) -> None:
         parameters=1,
         weights_bytes=1,
         kv_bytes=1,
-        placement="GPU 33/33 layers",
+        placement=f"GPU {layers}/33 layers",
+        gpu_layers=layers,
+        layers=33,
     )
-    status = EngineStatus(state="ready", model=info)
-    metrics = Metrics(completion_tokens=100, tps=1.0)
-    assert "slow for CUDA0" in placing.learn(found, status, metrics)
-    quick = msgspec.structs.replace(metrics, tps=found.plan.decode_tps.middle if found.plan.decode_tps else None)
-    assert placing.learn(found, status, quick) == ""
+    return EngineStatus(state="ready", model=info)
+
+
+def test_where_it_runs_is_judged_by_what_was_measured(tmp_path: Path) -> None:
+    found = placed(tmp_path, "llama-8b", machine(32, cuda(24)))
+    assert found.plan.decode_tps is not None
+    good = Metrics(completion_tokens=100, tps=found.plan.decode_tps.middle)
+    slow = msgspec.structs.replace(good, tps=1.0)
+
+    assert placing.judge(found, loaded(33), good) == placing.Judgement(
+        text="CUDA · A card · 33/33 layers · as expected"
+    )
+    judged = placing.judge(found, loaded(33), slow)
+    assert judged.text.endswith("slower than expected")
+    assert "1.0 tok/s is slow" in judged.problem
+    fallen = placing.judge(found, loaded(0), slow)
+    assert fallen.text == "CUDA · A card · 0/33 layers"
+    assert "Only 0 layers are on the GPU; 33 were to be there" in fallen.problem
+    assert placing.judge(found, loaded(33), Metrics(completion_tokens=3, tps=1.0)).problem == ""
+    assert placing.judge(placed(tmp_path, "llama-8b", cpu_only(64)), loaded(0), slow).text == ""

@@ -127,6 +127,8 @@ class LlamaCppBackend:
             kv_bytes=self._context.kv_bytes,
             placement=placement,
             threads=self._threads,
+            gpu_layers=done,
+            layers=total,
             notices=tuple(text for text in (notice, beyond if 0 < trained < length else "") if text),
         )
 

@@ -83,6 +83,11 @@ def styled_note(text: str) -> None:
     _put(sys.stderr, "\n")
 
 
+def warn(text: str) -> None:
+    """Something that is not as it should be, on standard error, in red where there are colours."""
+    _put(sys.stderr, _styled(safe(text), RED, sys.stderr) + "\n")
+
+
 def report(error: LocalInferError) -> None:
     """An error: what is wrong, and what to do."""
     hint = "".join(f"  {line}\n" for line in safe(error.hint).splitlines())

@@ -33,7 +33,7 @@ def device(status: EngineStatus) -> str:
     return f"{placement} ×{status.threads}" if placement == "CPU" and status.threads else placement
 
 
-def line(metrics: Metrics, status: EngineStatus) -> str:
+def line(metrics: Metrics, status: EngineStatus, where: str = "") -> str:
     """One line: ``TTFT 0.21 s (load 0.1 · prefill 0.1, 96 cached) · 118 tok/s · 64 tokens · llama.cpp CPU ×2``."""
     parts = [
         f"{name} {value:.1f}"
@@ -57,7 +57,7 @@ def line(metrics: Metrics, status: EngineStatus) -> str:
     if metrics.finish_reason in ("length", "cancelled"):
         fields.append({"length": "cut off at the limit", "cancelled": "stopped"}[metrics.finish_reason])
     backend = status.model.backend if status.model else ""
-    fields.append(f"{backend} {device(status)}".strip())
+    fields.append(f"{backend} {where or device(status)}".strip())
     return " · ".join(fields)
 
 

@@ -9,7 +9,7 @@ from localinfer.engines import Opened, open_engine
 from localinfer.errors import BadRequest, LocalInferError
 from localinfer.generation import MAX_CHARACTERS, check
 from localinfer.models.catalog import catalog
-from localinfer.placing import learn
+from localinfer.placing import judge, learn
 from localinfer.types import Done, GenerationRequest, Loading, LoadOptions, Message, Reasoning, Sampling, Text
 
 
@@ -73,14 +73,19 @@ def _stream(engine: Opened, request: GenerationRequest, *, as_json: bool, stats:
     if not last.endswith("\n"):
         console.write("\n")
     status = engine.status()
-    learnt = learn(engine.placing, status, generation.metrics) if engine.placing else ""
-    for notice in (*(status.model.notices if status.model else ()), learnt):
-        if notice:
-            console.styled_note(notice)
+    for notice in status.model.notices if status.model else ():
+        console.styled_note(notice)
+    where = ""
+    if engine.placing is not None:
+        judged = judge(engine.placing, status, generation.metrics)
+        where = judged.text
+        if judged.problem:
+            console.warn(judged.problem)
+        learn(engine.placing, status, generation.metrics)
     if as_json:
         console.write(json.dumps(figures.json_object(generation.metrics, status), ensure_ascii=False) + "\n")
     elif stats:
-        console.styled_note(figures.line(generation.metrics, status))
+        console.styled_note(figures.line(generation.metrics, status, where))
 
 
 def _model_and_prompt(words: Sequence[str], backend: str) -> tuple[str | None, str]:

@@ -1,7 +1,8 @@
 """What this machine is: devices, memory, bandwidth, power, and what to run models with."""
 
-from localinfer.machine.choice import choose
+from localinfer.machine.choice import choose, way
 from localinfer.machine.cpu import available_cores, usable_cores
+from localinfer.machine.devices import short
 from localinfer.machine.look import look
 from localinfer.machine.memory import available_memory_bytes, total_memory_bytes
 from localinfer.machine.nvidia import NvidiaGpu, nvidia_gpus
@@ -24,7 +25,9 @@ __all__ = [
     "choose",
     "look",
     "nvidia_gpus",
+    "short",
     "total_memory_bytes",
     "usable_cores",
     "usable_cpus",
+    "way",
 ]
