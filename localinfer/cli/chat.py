@@ -9,10 +9,9 @@ from types import FrameType
 
 import typer
 
-from localinfer.cli import console, figures
+from localinfer.cli import afterwards, console, figures
 from localinfer.cli.lines import Entry, LineReader
-from localinfer.engine import WorkerEngine
-from localinfer.engines import open_engine
+from localinfer.engines import Opened, open_engine
 from localinfer.errors import ContextOverflow, LocalInferError
 from localinfer.generation import Generation, check
 from localinfer.models.catalog import catalog
@@ -46,7 +45,7 @@ class Conversation:
     ``interactive``: a person is there, who may stop a reply. ``failure`` is the first error there was.
     """
 
-    def __init__(self, engine: WorkerEngine, system: str | None, sampling: Sampling, *, interactive: bool) -> None:
+    def __init__(self, engine: Opened, system: str | None, sampling: Sampling, *, interactive: bool) -> None:
         self.failure: LocalInferError | None = None
         self._engine = engine
         self._sampling = sampling
@@ -156,7 +155,7 @@ class Conversation:
             console.note("The reply is empty; /retry asks again.")
         elif metrics.finish_reason == "length" and status.model is not None:
             console.note(f"The context of {status.model.context:,} tokens is full. /clear forgets the conversation.")
-        console.styled_note(figures.line(metrics, status))
+        console.styled_note(afterwards.line(self._engine, metrics))
 
 
 def _count(value: float | None, digits: int = 0) -> str:
@@ -288,7 +287,7 @@ def chat(
         raise typer.Exit(conversation.failure.exit_code)
 
 
-def _load(engine: WorkerEngine) -> ModelInfo:
+def _load(engine: Opened) -> ModelInfo:
     waiting = console.LoadLine()
     waiting.show()
     try:

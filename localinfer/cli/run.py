@@ -4,12 +4,11 @@ import json
 import sys
 from collections.abc import Sequence
 
-from localinfer.cli import console, figures
+from localinfer.cli import afterwards, console, figures
 from localinfer.engines import Opened, open_engine
 from localinfer.errors import BadRequest, LocalInferError
 from localinfer.generation import MAX_CHARACTERS, check
 from localinfer.models.catalog import catalog
-from localinfer.placing import judge, learn
 from localinfer.types import Done, GenerationRequest, Loading, LoadOptions, Message, Reasoning, Sampling, Text
 
 
@@ -75,17 +74,11 @@ def _stream(engine: Opened, request: GenerationRequest, *, as_json: bool, stats:
     status = engine.status()
     for notice in status.model.notices if status.model else ():
         console.styled_note(notice)
-    where = ""
-    if engine.placing is not None:
-        judged = judge(engine.placing, status, generation.metrics)
-        where = judged.text
-        if judged.problem:
-            console.warn(judged.problem)
-        learn(engine.placing, status, generation.metrics)
+    line = afterwards.line(engine, generation.metrics)
     if as_json:
         console.write(json.dumps(figures.json_object(generation.metrics, status), ensure_ascii=False) + "\n")
     elif stats:
-        console.styled_note(figures.line(generation.metrics, status, where))
+        console.styled_note(line)
 
 
 def _model_and_prompt(words: Sequence[str], backend: str) -> tuple[str | None, str]:
