@@ -11,6 +11,7 @@ from localinfer.engine import WorkerEngine
 from localinfer.errors import ModelFileInvalid
 from localinfer.models import gguf
 from localinfer.models.catalog import catalog
+from localinfer.models.explain import download_size
 from localinfer.models.progress import FetchProgress
 from localinfer.placing import Placing, place
 from localinfer.types import LoadOptions
@@ -42,7 +43,7 @@ def open_engine(
         options = msgspec.structs.replace(options, model=reference or "", name="scripted")
         return Opened(options, settings.log_dir())
     advice = Advice(measure=False)
-    found = acquire(reference or usual(advice), offline=offline, progress=progress)
+    found = acquire(reference or usual(advice, progress), offline=offline, progress=progress)
     headers = gguf.check_all(found.paths)
     if headers[0].architecture in ("clip", "t5encoder"):
         raise ModelFileInvalid(
@@ -61,9 +62,18 @@ def open_engine(
     return engine
 
 
-def usual(advice: Advice) -> str:
-    """The model for somebody who names none."""
+def usual(advice: Advice, progress: Callable[[FetchProgress], None]) -> str:
+    """The model for somebody who names none; ``progress`` hears of a better one if it is only the starter."""
     if mine := settings.load().model:
         return mine
     best = advice.best_here()
-    return best.name if best is not None else catalog().starter.id
+    if best is not None:
+        return best.name
+    starter = catalog().starter
+    pick = Advice().recommended()
+    if pick is not None and pick.spec.rank > starter.rank:
+        size = download_size(pick.variant.size_bytes, approximate=pick.variant.approximate)
+        better = f"{pick.spec.name} ({size}) would answer better on this machine: localinfer pull {pick.spec.id}"
+        told = f"No model is here yet; {starter.name} is fetched to begin with. {better}"
+        progress(FetchProgress(done_bytes=0, total_bytes=0, stage="wait", notice=told))
+    return starter.id

@@ -3,19 +3,13 @@
 from collections.abc import Sequence
 
 from localinfer.cli import console
-from localinfer.models.explain import gib
+from localinfer.models.explain import download_size, gib
 from localinfer.models.plan import HOST, MemoryPlan, Range
 
 DASH = "–"
 GAP = "  "
 
 __all__ = ["DASH", "count", "download_size", "gib", "speed", "table", "tokens", "verdict"]
-
-
-def download_size(size_bytes: int, *, approximate: bool = False) -> str:
-    """A size as a download has it: "98 MB", "~2.7 GB"."""
-    size = f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 999.5e6 else f"{size_bytes / 1e6:.0f} MB"
-    return f"~{size}" if approximate else size
 
 
 def speed(expected: Range | None) -> str:

@@ -1,4 +1,4 @@
-"""A memory plan in one sentence, for a person."""
+"""Sizes and memory plans in words, for a person."""
 
 from collections.abc import Callable
 
@@ -10,6 +10,12 @@ GIB = 2**30
 def gib(size_bytes: float) -> str:
     """A size as people read it on the label of their memory."""
     return f"{size_bytes / GIB:.1f} GiB" if abs(size_bytes) >= GIB / 10 else f"{size_bytes / 2**20:.0f} MiB"
+
+
+def download_size(size_bytes: int, *, approximate: bool = False) -> str:
+    """A size as a download has it: "98 MB", "~2.7 GB"."""
+    size = f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 999.5e6 else f"{size_bytes / 1e6:.0f} MB"
+    return f"~{size}" if approximate else size
 
 
 def sentence(plan: MemoryPlan, missing: Callable[[int], int], smaller_kv: bool) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from localinfer.machine import Device, Machine
 from localinfer.models import fit
 from localinfer.models.catalog import Mlx, ModelSpec, Quantization, shape
+from localinfer.models.explain import download_size
 from localinfer.models.layout import NOTHING_LEARNT, Lessons
 from localinfer.models.plan import HOST, Ask, MemoryPlan
 from localinfer.types import Value
@@ -97,7 +98,7 @@ def _stages(floor_tps: float, *, cpu_only: bool) -> Iterator[tuple[Callable[[Mem
 
 
 def _why(spec: ModelSpec, variant: Quantization | Mlx, plan: MemoryPlan, floor: float) -> str:
-    size = f"{variant.size_bytes / 1e9:.1f} GB" if variant.size_bytes >= 1e9 else f"{variant.size_bytes / 1e6:.0f} MB"
+    size = download_size(variant.size_bytes, approximate=variant.approximate)
     speed = "at a speed one can read along with" if floor else "at all"
     what = f"{spec.name} ({variant.name}, {size})"
     return f"{what} is the best model of the catalogue that runs here {speed}. {plan.sentence}"
