@@ -6,8 +6,8 @@ It knows references and sources; how a file is fetched is ``store``'s and ``pull
 from collections.abc import Callable
 from pathlib import Path
 
-from localinfer.errors import ModelNotFound
-from localinfer.models import fetched, references, store
+from localinfer.errors import ModelFileInvalid, ModelNotFound, StorageUnavailable
+from localinfer.models import fetched, gguf, references, store
 from localinfer.models.catalog import Quantization, catalog
 from localinfer.models.hub import Hub, Repo
 from localinfer.models.progress import FetchProgress
@@ -29,20 +29,37 @@ def acquire(reference: str, *, offline: bool, progress: Callable[[FetchProgress]
         if not references.may_be_hub(reference):
             raise
         return _from_hub(reference, offline=offline, progress=progress)
+    if ref.paths and _damaged(ref, progress):
+        return acquire(reference, offline=offline, progress=progress)
     wanted = ref.quantization
     if wanted is None or not wanted.repo:
         store.ensure(ref, offline=offline, progress=progress)
         return ref
     spec = ref.spec
     hub = _hub(offline, progress)
-    if spec is not None and hub.offline:
-        raise store.not_here(spec, wanted)
     if spec is not None and catalog().get(reference) is spec:  # no quantization was asked for
         from localinfer.advice import Advice
 
-        wanted = Advice().variant(spec)
+        wanted = Advice(measure=not hub.offline).variant(spec)
+    if spec is not None and hub.offline:
+        raise store.not_here(spec, wanted)
     repo = hub.repo(wanted.repo, wanted.revision or None)
     return ModelRef(name=ref.name, paths=_pull(hub, repo, _files(repo, wanted), progress), spec=ref.spec)
+
+
+def _damaged(ref: ModelRef, progress: Callable[[FetchProgress], None]) -> bool:
+    """Whether files that we fetched were damaged since; they are deleted then."""
+    if not fetched.ours(ref.paths):
+        return False
+    try:
+        gguf.check_all(ref.paths)
+    except ModelFileInvalid as error:
+        progress(
+            FetchProgress(done_bytes=0, total_bytes=0, stage="wait", notice=f"{error.message} It is fetched again.")
+        )
+        fetched.delete(ref.paths)
+        return True
+    return False
 
 
 def _from_hub(reference: str, *, offline: bool, progress: Callable[[FetchProgress], None]) -> ModelRef:
@@ -81,5 +98,9 @@ def _pull(
     hub: Hub, repo: Repo, files: tuple[RepoFile, ...], progress: Callable[[FetchProgress], None]
 ) -> tuple[Path, ...]:
     paths = pull(hub, repo, files, progress)
-    fetched.record(paths)
+    try:
+        fetched.record(paths)
+    except StorageUnavailable as error:  # the model is here all the same
+        notice = f"{error.message} So “localinfer rm” will not know this model as its own. {error.hint}"
+        progress(FetchProgress(done_bytes=0, total_bytes=0, stage="wait", notice=notice))
     return paths

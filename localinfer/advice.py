@@ -11,9 +11,9 @@ from typing import Literal
 import msgspec
 
 from localinfer import machine, settings
-from localinfer.errors import LocalInferError
+from localinfer.errors import BackendUnavailable, LocalInferError
 from localinfer.machine import Build, Choice, Machine
-from localinfer.models import fit, lessons, oracle, shapes
+from localinfer.models import fit, gguf, lessons, oracle, shapes
 from localinfer.models.catalog import Mlx, ModelSpec, Quantization, catalog, shape
 from localinfer.models.found import FoundModel, Survey, survey
 from localinfer.models.layout import Lessons, Oracle
@@ -117,6 +117,8 @@ class Advice:
         """
         if ask.device is not None:
             machine.choose(self.machine, device=ask.device)  # that it is there, and can be used
+        if entry.format == "mlx" and self.choice.backend != "mlx":
+            raise BackendUnavailable(f"{entry.title} is for MLX, which runs on Apple Silicon.", "Take a GGUF model.")
         known = self.shape(entry)
         if exact and entry.here and entry.format == "gguf":
             return refine(known, self.machine, ask, self.lessons, tuple(map(str, entry.paths)))
@@ -157,9 +159,13 @@ class Advice:
         """The best chat model on this machine that fits; None without one."""
         ranked = [entry for entry in self.here() if entry.spec is not None and entry.spec.chat]
         ranked.sort(key=lambda entry: (-(entry.spec.rank if entry.spec else 0), -entry.size_bytes))
+        strangers = [entry for entry in self.here() if entry.spec is None and entry.format == "gguf"]
+        strangers.sort(key=lambda entry: -entry.size_bytes)
         good = ("full", "full_short_ctx", "moe_offload", "partial", "cpu")
-        fitting = (item.entry for item in self.planned(tuple(ranked), Ask()) if item.plan and item.plan.verdict in good)
-        return next(fitting, None)
+        for item in self.planned((*ranked, *strangers), Ask()):
+            if item.plan and item.plan.verdict in good and (item.entry.spec or _talks(item.entry)):
+                return item.entry
+        return None
 
     def variant(self, spec: ModelSpec) -> Quantization:
         """The GGUF quantization of ``spec`` to take on this machine."""
@@ -168,7 +174,9 @@ class Advice:
         return chosen if isinstance(chosen, Quantization) else spec.quantizations[0]
 
     def _variants(self, spec: ModelSpec, every: bool) -> tuple[Quantization | Mlx, ...]:
-        return spec.variants if every else tuple(variants(spec, self.choice.backend))
+        if every:
+            return spec.variants if self.choice.backend == "mlx" else spec.quantizations
+        return tuple(variants(spec, self.choice.backend))
 
     def _best(self, entries: list[Entry]) -> Entry:
         """Of a model's quantizations, best first, the one to take here."""
@@ -179,6 +187,14 @@ class Advice:
         if order[best] == "too_big":
             return min(entries, key=lambda entry: entry.size_bytes)
         return entries[verdicts.index(best)]
+
+
+def _talks(entry: Entry) -> bool:
+    """Whether a model nobody vouches for was made for conversations."""
+    try:
+        return gguf.check(entry.paths[0]).has_chat_template
+    except LocalInferError:
+        return False
 
 
 def of_found(model: FoundModel) -> Entry:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from localinfer.advice import Advice, Entry, of_found, of_spec, refine
-from localinfer.errors import LocalInferError, ModelNotFound
+from localinfer.errors import DownloadFailed, LocalInferError, ModelFileInvalid, ModelNotFound
 from localinfer.models import fit, found, gguf, oracle, recommend, references, store
 from localinfer.models.catalog import catalog
 from localinfer.models.gguf import Header
@@ -40,10 +40,11 @@ def look_up(reference: str, advice: Advice, ask: Ask, *, offline: bool) -> Looke
     spec = catalog().get(reference) or (catalog().get(name) if name else None)
     if spec is not None:
         present = {model.variant: of_found(model) for model in advice.survey.models if model.spec == spec}
-        entries = [present.get(variant) or of_spec(spec, variant) for variant in spec.variants]
+        runnable = spec.variants if advice.choice.backend == "mlx" else spec.quantizations
+        entries = [present.get(variant) or of_spec(spec, variant) for variant in runnable]
         named = [entry for entry in entries if entry.quantization.casefold() == wanted.strip().casefold()]
         if catalog().get(reference) is None and not named:
-            names = ", ".join(variant.name for variant in spec.variants)
+            names = ", ".join(variant.name for variant in runnable)
             raise ModelNotFound(f"{spec.name} has no quantization “{wanted}”.", f"It has: {names}.")
         return _of_entries(named or entries, entries, advice, ask)
     try:
@@ -66,10 +67,13 @@ def _of_entries(candidates: list[Entry], all_of_it: list[Entry], advice: Advice,
     """The best of the candidates: one that is here, else the one to take on this machine."""
     planned = list(advice.planned(tuple(candidates), ask))
     here = [item for item in planned if item.entry.here]
-    suited = set(recommend.variants(candidates[0].spec, advice.choice.backend)) if candidates[0].spec else set()
-    usual = [item for item in planned if item.entry.variant in suited] or planned
-    chosen = min(here or usual, key=lambda item: _ORDER.index(item.plan.verdict if item.plan else "unknown"))
-    entry = chosen.entry
+    spec = candidates[0].spec
+    if here or spec is None or len(candidates) == 1:
+        verdicts = [_ORDER.index(item.plan.verdict if item.plan else "unknown") for item in here or planned]
+        entry = (here or planned)[verdicts.index(min(verdicts))].entry
+    else:
+        suited = advice.variant(spec)
+        entry = next(entry for entry in candidates if entry.variant == suited)
     plan = advice.plan(entry, ask, exact=entry.here)
     variants = tuple((item.entry, item.plan) for item in advice.planned(tuple(all_of_it), ask))
     return Looked(entry=entry, shape=advice.shape(entry), plan=plan, variants=variants)
@@ -96,15 +100,35 @@ def _on_hub(reference: str, advice: Advice, ask: Ask, *, offline: bool) -> Looke
 
 
 def choose_on_hub(hub: Hub, repo: Repo, advice: Advice, ask: Ask) -> RepoQuantization:
-    """The quantization of ``repo`` to take on this machine. Raises as ``look_up``."""
-    sample, headers, _ = _sample(hub, repo, None)
-    shape = from_gguf(headers)
+    """The quantization of ``repo`` to take on this machine; where none can be looked into, one of 4 bits.
+
+    Raises ``ModelNotFound``, ``Offline``.
+    """
     offered = _offered(repo)
+    if len(offered) == 1:
+        return offered[0]
+    try:
+        sample, headers, _ = _sample(hub, repo, None)
+        shape = from_gguf(headers)
+    except (DownloadFailed, ModelFileInvalid):
+        return min(offered, key=lambda one: (abs(recommend.bits(one.name) - 4), one.size_bytes))
     return best(offered, _plans(offered, sample, shape, advice, ask), shape.parameters)
 
 
 def _offered(repo: Repo) -> list[RepoQuantization]:
     return [one for one in repo.quantizations if one.format == "gguf" and not one.missing]
+
+
+def _nothing(repo: Repo) -> ModelNotFound:
+    """That ``repo`` has no model to take."""
+    if torn := [one for one in repo.quantizations if one.missing]:
+        missing = ", ".join(torn[0].missing[:3])
+        return ModelNotFound(
+            f"{repo.id} is incomplete: it lacks {missing}.", "Search for another: localinfer search NAME"
+        )
+    if any(one.format == "mlx" for one in repo.quantizations):
+        return ModelNotFound(f"{repo.id} holds a model for MLX alone.", "Search for one whose format is GGUF.")
+    return ModelNotFound(f"{repo.id} holds no GGUF model.", "Search for another: localinfer search NAME")
 
 
 def _sample(
@@ -113,7 +137,7 @@ def _sample(
     """One quantization and its headers: the one that is meant, else one from the middle."""
     offered = _offered(repo)
     if named is None and not offered:
-        raise ModelNotFound(f"{repo.id} holds no GGUF model.", "Search for another: localinfer search NAME")
+        raise _nothing(repo)
     sample = named or offered[len(offered) // 2]
     headers, starts = _headers(hub, repo, sample)
     return sample, headers, starts

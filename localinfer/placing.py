@@ -81,7 +81,7 @@ def _check(plan: MemoryPlan, options: LoadOptions) -> None:
     """Refuse what would not fit, and a context that was asked for and cannot be had."""
     if plan.verdict == "too_big":
         raise DoesNotFit(
-            f"{options.name} does not fit: {plan.sentence[0].lower()}{plan.sentence[1:]}",
+            f"{options.name}: {plan.sentence}",
             "Choose a smaller model or quantization (localinfer models --fits), or load it all the same with --force.",
         )
     if options.context is not None and plan.context < options.context:

@@ -6,7 +6,9 @@ or created at import.
 
 import contextlib
 import difflib
+import errno
 import os
+import stat
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,6 +21,9 @@ from localinfer.types import Value
 
 _APP = "localinfer"
 _PREFIX = "LOCALINFER_"
+_MOST_BYTES = 1_000_000  # of the settings file
+
+KV_TYPES = ("f16", "q8_0", "q4_0")
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -78,6 +83,22 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+def read_file(path: Path, most_bytes: int) -> bytes:
+    """What is in ``path``, a file of up to ``most_bytes``. Raises ``OSError``, also for what is no file: a pipe would
+    be waited for and a device never ends."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a file", str(path))
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(most_bytes + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes / 1e6:.0f} MB", str(path))
+    return data
+
+
 def load() -> Settings:
     """The settings in force. Raises ``BadRequest`` for a wrong or unknown one, ``StorageUnavailable``."""
     return msgspec.structs.replace(Settings(), **_from_file(config_file()) | _from_environment())
@@ -99,7 +120,7 @@ _LISTS = {"model_folders"}
 
 def _from_file(path: Path) -> dict[str, object]:
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
+        data = tomllib.loads(read_file(path, _MOST_BYTES).decode("utf-8"))
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -75,7 +75,7 @@ def test_a_shorter_context_is_said(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused_unless_forced(tmp_path: Path) -> None:
-    with pytest.raises(DoesNotFit, match="does not fit") as refused:
+    with pytest.raises(DoesNotFit, match="Does not fit") as refused:
         placed(tmp_path, "llama-70b", cpu_only(16))
     assert "--force" in refused.value.hint
     assert placed(tmp_path, "llama-70b", cpu_only(16), force=True).options.gpu_layers == 0

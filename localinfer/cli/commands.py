@@ -71,7 +71,7 @@ def answer(
 ) -> None:
     """Answer one prompt on standard output. What is piped in is appended to the prompt.
 
-    MODEL is a name of the catalogue or the path of a .gguf file.
+    MODEL is a name of the catalogue, owner/repo[:QUANT] of the hub, or the path of a .gguf file.
     """
     from localinfer.cli.run import run as run_prompt
     from localinfer.types import Sampling
@@ -93,7 +93,9 @@ def answer(
 
 @app.command("chat")
 def open_chat(
-    model: Annotated[str | None, typer.Argument(help="A name of the catalogue or the path of a .gguf file.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(help="A name of the catalogue, owner/repo[:QUANT] of the hub, or a .gguf file.")
+    ] = None,
     system: Annotated[str | None, typer.Option("--system", help="System prompt.")] = None,
     temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy.")] = 0.8,
     seed: Annotated[int | None, typer.Option("--seed", help="Same seed, same text.")] = None,
@@ -133,12 +135,12 @@ def list_models(
     """List what is here and what else fits this machine."""
     from localinfer.cli.models import models
 
-    models(context=context, kv_type=kv, every=every, fits=fits, as_json=as_json)
+    models(_ask(context, kv, 1, None), every=every, fits=fits, as_json=as_json)
 
 
 @app.command("search")
 def search_hub(
-    query: Annotated[str, typer.Argument(help="Words of the name.")],
+    words: Annotated[list[str], typer.Argument(help="Words of the name.")],
     limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="At most so many.")] = 20,
     as_json: Json = False,
     offline: shared.Offline = False,
@@ -146,7 +148,7 @@ def search_hub(
     """Search the model hub."""
     from localinfer.cli.files import search
 
-    search(query, limit=limit, offline=_offline(offline), as_json=as_json)
+    search(" ".join(words), limit=limit, offline=_offline(offline), as_json=as_json)
 
 
 @app.command("show")
@@ -182,7 +184,10 @@ def fit_model(
 
 @app.command("pull")
 def pull_model(model: Reference, offline: shared.Offline = False) -> None:
-    """Fetch a model. What has arrived is kept if it is stopped, and the next pull goes on from there."""
+    """Fetch a model.
+
+    If it is stopped, what has arrived from the hub is kept, and the next pull goes on from there.
+    """
     from localinfer.cli.files import pull
 
     pull(model, offline=_offline(offline))
@@ -232,9 +237,14 @@ def check() -> None:
 
 def _ask(context: int | None, kv: str | None, slots: int, device: str | None) -> "Ask":
     from localinfer import settings
+    from localinfer.errors import BadRequest
     from localinfer.models.plan import Ask
 
     mine = settings.load()
+    if kv is not None and kv not in settings.KV_TYPES:
+        raise BadRequest(
+            f"There is no KV cache type “{kv}”.", f"Choose one of: {', '.join(settings.KV_TYPES)}.", param="kv"
+        )
     return Ask(context=context or mine.context, kv_type=kv or mine.kv_type, slots=slots, device=device or mine.device)
 
 

@@ -15,10 +15,9 @@ _RIGHT = (2, 4, 5)
 SLOW_TPS = 5.0  # about as fast as people read
 
 
-def models(*, context: int | None, kv_type: str | None, every: bool, fits: bool, as_json: bool) -> None:
+def models(ask: Ask, *, every: bool, fits: bool, as_json: bool) -> None:
     """Write the list. Raises ``LocalInferError``."""
     advice = Advice()
-    ask = Ask(context=context, kv_type=kv_type or "f16")
     here = list(advice.planned(advice.here(), ask))
     offered = list(advice.planned(advice.offered(every=every), ask))
     if fits:
@@ -68,7 +67,7 @@ def _fitting(items: Iterable[Planned]) -> list[Planned]:
 def _worthwhile(item: Planned) -> bool:
     """Whether it can be used here with some patience."""
     plan = item.plan
-    return plan is not None and plan.fits and (plan.decode_tps is None or plan.decode_tps.high >= SLOW_TPS)
+    return plan is not None and plan.fits and (plan.decode_tps is None or plan.decode_tps.middle >= SLOW_TPS)
 
 
 def _row(item: Planned) -> tuple[str, ...]:

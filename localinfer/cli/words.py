@@ -33,7 +33,7 @@ def count(number: int) -> str:
 def verdict(plan: MemoryPlan | None) -> str:
     """Where and how it runs, in three words."""
     if plan is None:
-        return "cannot be read"
+        return "cannot run here"
     match plan.verdict:
         case "full":
             return "on the GPU"

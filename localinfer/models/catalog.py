@@ -211,7 +211,7 @@ class Catalog(Value, frozen=True, forbid_unknown_fields=True):
 
     def choices(self) -> str:
         """A sentence that says what a model reference may be."""
-        return f"Give the path of a .gguf file, or one of: {', '.join(model.id for model in self.models)}."
+        return "Give a name of the catalogue (localinfer models --all), owner/repo of the hub, or a .gguf file."
 
 
 @functools.cache

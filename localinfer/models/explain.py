@@ -9,7 +9,9 @@ GIB = 2**30
 
 def gib(size_bytes: float) -> str:
     """A size as people read it on the label of their memory."""
-    return f"{size_bytes / GIB:.1f} GiB" if abs(size_bytes) >= GIB / 10 else f"{size_bytes / 2**20:.0f} MiB"
+    if abs(size_bytes) >= GIB:
+        return f"{size_bytes / GIB:.1f} GiB"
+    return f"{size_bytes / 2**20:.0f} MiB" if abs(size_bytes) >= 2**20 else f"{size_bytes / 2**10:.0f} KiB"
 
 
 def download_size(size_bytes: int, *, approximate: bool = False) -> str:
@@ -28,29 +30,37 @@ def sentence(plan: MemoryPlan, missing: Callable[[int], int], smaller_kv: bool) 
         case "full":
             return f"Fits {where} with {gib(spare)} to spare{_longer(plan, missing)}.{hint}"
         case "full_short_ctx":
-            short = f"{plan.context:,} tokens instead of {plan.asked_context:,}"
-            return f"Fits {where} with a context of {short}; all of it lacks {gib(missing(plan.asked_context))}.{hint}"
+            return f"Fits {where} with {_shorter(plan, missing)}.{hint}"
         case "moe_offload":
             experts = f"the experts of {plan.expert_layers} of {plan.layers} layers"
             return f"Fits {where} if {experts} stay in the machine's own memory, which is slower.{hint}"
         case "partial":
             on_gpu = plan.gpu_layers - 1
             return f"{on_gpu} of {plan.layers} layers fit {where}; the CPU computes the others and sets the pace.{hint}"
+        case "cpu" if _short(plan):
+            return f"Fits in memory and runs on the CPU with {_shorter(plan, missing)}.{hint}"
         case "cpu":
-            short = f", with {plan.context:,} tokens instead of {plan.asked_context:,}" if _short(plan) else ""
-            return (
-                f"Fits in memory and runs on the CPU{short}, with {gib(spare)} to spare{_longer(plan, missing)}.{hint}"
-            )
+            return f"Fits in memory and runs on the CPU, with {gib(spare)} to spare{_longer(plan, missing)}.{hint}"
         case "too_big":
-            worst = min(plan.devices, key=lambda load: load.spare_bytes)
-            free = worst.free_bytes + worst.freed_bytes - worst.margin_bytes
-            return f"Does not fit: it needs {gib(plan.total_bytes)}, and {gib(max(0, free))} can be used here.{hint}"
+            return f"Does not fit: it needs {gib(plan.total_bytes)}, and {_usable(plan)} can be used.{hint}"
         case "unknown":
             return "Cannot be estimated: its architecture is not known here. Loading it will show."
 
 
 def _short(plan: MemoryPlan) -> bool:
     return plan.context < plan.asked_context
+
+
+def _shorter(plan: MemoryPlan, missing: Callable[[int], int]) -> str:
+    """The context there is room for, and what the one that was asked for lacks."""
+    lacks = gib(missing(plan.asked_context))
+    return f"{plan.context:,} tokens of context; {plan.asked_context:,} would need {lacks} more"
+
+
+def _usable(plan: MemoryPlan) -> str:
+    """What each device has for a model."""
+    sizes = [(load, max(0, load.spare_bytes + load.needed_bytes)) for load in plan.devices]
+    return " and ".join(f"{gib(size)} {'of memory' if load.id == HOST else f'on {load.name}'}" for load, size in sizes)
 
 
 def _longer(plan: MemoryPlan, missing: Callable[[int], int]) -> str:

@@ -205,7 +205,7 @@ class _Planner:
             sentence="",
             decode_tps=None if verdict == "too_big" else self._decode_tps(placement, device, context),
             prefill_tps=None if verdict == "too_big" else self._prefill_tps(placement, device),
-            notes=self._notes(verdict, context),
+            notes=self._notes(context),
         )
         return msgspec.structs.replace(
             draft, sentence=sentence(draft, self._grown(placement), self._smaller_kv(verdict, context))
@@ -231,12 +231,10 @@ class _Planner:
         wanted = [smaller._spread(group, len(self.shape.layers)) for group in smaller._groups()] or [Placement()]
         return any(smaller._fits(placement, self.asked) for placement in wanted)
 
-    def _notes(self, verdict: Verdict, context: int) -> tuple[str, ...]:
+    def _notes(self, context: int) -> tuple[str, ...]:
         notes = []
         if 0 < self.shape.context < context:
             notes.append(f"The model was trained with {self.shape.context:,} tokens; beyond them its text gets worse.")
-        if verdict != "too_big" and context < self.asked:
-            notes.append(f"The context is {context:,} tokens instead of {self.asked:,}.")
         return tuple(notes)
 
     def _unknown(self) -> MemoryPlan:

@@ -19,7 +19,19 @@ from tests.machine.recorded import Recorded
 doctor = import_module("localinfer.cli.doctor")  # the package also has a command of that name
 
 GIB = 2**30
-NAMES = ["versions", "processor", "memory", "build", "devices", "choice", "threads", "settings", "models", "logs"]
+NAMES = [
+    "versions",
+    "processor",
+    "memory",
+    "build",
+    "devices",
+    "choice",
+    "threads",
+    "settings",
+    "models",
+    "logs",
+    "state",
+]
 
 CPU = BuildDevice(name="CPU", description="A processor", kind="CPU", free_bytes=8 * GIB, total_bytes=8 * GIB)
 
@@ -183,6 +195,32 @@ def test_folders_and_settings_that_do_not_work(tmp_path: Path) -> None:
     assert "threads" in done.stdout
     assert "LOCALINFER_HOME" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_state_folder_that_cannot_be_used_and_named_folders_that_are_none(tmp_path: Path) -> None:
+    home, file = tmp_path / "home", tmp_path / "file"
+    home.mkdir()
+    file.touch()
+    (home / "state").touch()
+    done = run(
+        "doctor", LOCALINFER_HOME=str(home), LOCALINFER_MODEL_FOLDERS=str(tmp_path / "gone"), HF_HUB_CACHE=str(file)
+    )
+    assert done.returncode == 1
+    bad = re.findall(r"(?m)^BAD  (\w+)", done.stdout)
+    assert [name for name in bad if name != "choice"] == ["folders", "folders", "state"], done.stdout
+    text = " ".join(done.stdout.split())
+    assert f"{file} is not a folder. → Set HF_HUB_CACHE" in text
+    assert f"{tmp_path / 'gone'} is not there now" in text
+
+
+def test_a_disk_that_is_full_is_bad(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    usage = doctor.shutil.disk_usage("/")._replace(free=900_000_000)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage)
+    sources = Recorded("rtx-4060-laptop")
+    good, text = report(monkeypatch, capsys, sources, sources.builds["cuda"])
+    assert not good
+    assert re.findall(r"(?m)^BAD  (\w+)", text) == ["models", "logs"]
+    assert "Only 0.8 GiB are free" in text
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pseudo-terminals are POSIX")

@@ -234,3 +234,60 @@ def test_a_load_teaches_the_next_plan(starter_model: Path, home: Path) -> None:
     assert overhead["source"] == "measured"
     assert {term["kind"]: term["source"] for term in before["terms"]}["overhead"] == "formula"
     assert (home / "state" / "lessons.json").exists()
+
+
+# One choice for all commands
+
+
+def test_every_command_means_the_same_quantization(home: Path) -> None:
+    """What the list offers is what is planned, what is fetched, and what is said offline."""
+    offered = {entry["name"]: entry for entry in json.loads(run("models", "--json").stdout)}
+    for spec in (catalog().find("qwen3.5-4b"), catalog().find("lfm2.5-8b-a1b"), catalog().find("qwen3-8b")):
+        (entry,) = [entry for name, entry in offered.items() if name.split(":")[0] == spec.id]
+        planned = json.loads(run("fit", spec.id, "--json").stdout)
+        assert planned["size_bytes"] == entry["size_bytes"]
+        refused = run("pull", spec.id, "--offline").stderr
+        assert f"{entry['size_bytes'] / 1e6:,.0f} MB" in refused
+    assert home.exists()
+
+
+def test_models_for_another_engine_are_not_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    folder = tmp_path / "models--owner--some-mlx-4bit" / "snapshots" / ("a" * 40)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"model_type": "llama", "quantization": {"bits": 4}}')
+    (folder / "model.safetensors").write_bytes(bytes(100))
+
+    listed = {entry["name"]: entry for entry in json.loads(run("models", "--json", "--all").stdout)}
+    mine = listed["owner/some-mlx-4bit"]
+    assert (mine["plan"], "Apple Silicon" in mine["error"]) == (None, True)
+    assert all(entry["format"] == "gguf" for entry in listed.values() if not entry["here"])
+    assert_one_clear_error(run("fit", "qwen3.5-4b:4bit"), 3, "no quantization")
+
+
+def test_the_list_obeys_the_settings() -> None:
+    listed = json.loads(run("models", "--json", LOCALINFER_CONTEXT="1024", LOCALINFER_KV_TYPE="q8_0").stdout)
+    assert {(entry["plan"]["context"], entry["plan"]["kv_type"]) for entry in listed} == {(1024, "q8_0")}
+    assert_one_clear_error(run("models", "--kv", "zz"), 2, "zz", "q8_0")
+
+
+def test_a_damaged_file_that_we_fetched_is_fetched_again(hub: HubServer) -> None:
+    reference = f"{REPO}:Q4_K_M"
+    path = Path(run("pull", reference).stdout.strip().rpartition(": ")[2])
+    with path.resolve().open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+
+    again = run("pull", reference)
+
+    assert again.returncode == 0, again.stderr
+    assert "It is fetched again" in again.stderr
+    assert path.read_bytes() == hub.repos[REPO]["tiny-Q4_K_M.gguf"]
+
+
+def test_a_mirror_that_ignores_ranges_still_gives_whole_files(hub: HubServer) -> None:
+    data = hub.repos[REPO]["tiny-Q4_K_M.gguf"]
+    hub.offer("owner/one-GGUF", {"one-Q4_K_M.gguf": data})
+    hub.fail("cdn", Fault(whole=True))
+    for repo in ("owner/one-GGUF", REPO):
+        done = run("pull", repo)
+        assert done.returncode == 0, done.stderr

@@ -1,11 +1,13 @@
 """What a model reference may be."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from localinfer.errors import ModelFileInvalid, ModelNotFound
+from localinfer.cli.files import where
+from localinfer.errors import ModelFileInvalid, ModelNotFound, StorageUnavailable
 from localinfer.models import store
 from localinfer.models.catalog import catalog
 
@@ -77,7 +79,28 @@ class TestResolve:
         with pytest.raises(ModelNotFound, match="There is no model") as caught:
             store.resolve(reference)
         assert caught.value.message.isprintable()
-        assert "smollm2" in caught.value.hint
+        assert caught.value.hint.startswith(("Did you mean smollm2", "Give a name of the catalogue (localinfer models"))
+
+    def test_a_folder_that_may_not_be_looked_into(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        parts = [tmp_path / f"big-{number:05}-of-00002.gguf" for number in (1, 2)]
+        for part in parts:
+            part.write_bytes(b"GGUF")
+        refused = {parts[1]}
+        real = Path.stat
+
+        def stat(path: Path, **options: bool) -> os.stat_result:
+            if path in refused:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return real(path, **options)
+
+        monkeypatch.setattr(Path, "stat", stat)
+        with pytest.raises(StorageUnavailable, match="may not look at"):
+            store.resolve(str(parts[0]))
+        starter = store.resolve("smollm2")
+        assert store.missing(starter) == [starter.path]
+        refused.add(starter.path)
+        with pytest.raises(StorageUnavailable, match="may not look at"):
+            where("smollm2")
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are needed")
     def test_a_pipe(self, tmp_path: Path) -> None:
