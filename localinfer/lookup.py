@@ -2,6 +2,7 @@
 
 import hashlib
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -31,8 +32,10 @@ class Looked(Value, frozen=True):
     licence: str = ""
 
 
-def look_up(reference: str, advice: Advice, ask: Ask, *, offline: bool) -> Looked:
-    """What ``reference`` names, planned as exactly as can be without fetching it.
+def look_up(
+    reference: str, advice: Advice, ask: Ask, *, offline: bool, say: Callable[[str], None] = lambda _: None
+) -> Looked:
+    """What ``reference`` names, planned as exactly as can be without fetching it. ``say`` hears of every wait.
 
     Raises ``ModelNotFound``, ``ModelFileInvalid``, ``Gated``, ``Offline``, ``DownloadFailed``, ``BadRequest``.
     """
@@ -52,7 +55,7 @@ def look_up(reference: str, advice: Advice, ask: Ask, *, offline: bool) -> Looke
     except ModelNotFound:
         if not references.may_be_hub(reference):
             raise
-        return _on_hub(reference, advice, ask, offline=offline)
+        return _on_hub(reference, advice, ask, Hub(offline=offline, say=say))
     model = found.match(advice.survey.models, reference)
     entry = of_found(model) if model and model.paths == ref.paths else _of_file(ref.name, ref.paths)
     return _of_entries([entry], [], advice, ask)
@@ -79,9 +82,8 @@ def _of_entries(candidates: list[Entry], all_of_it: list[Entry], advice: Advice,
     return Looked(entry=entry, shape=advice.shape(entry), plan=plan, variants=variants)
 
 
-def _on_hub(reference: str, advice: Advice, ask: Ask, *, offline: bool) -> Looked:
+def _on_hub(reference: str, advice: Advice, ask: Ask, hub: Hub) -> Looked:
     asked = references.parse(reference)
-    hub = Hub(offline=offline)
     with oracle.SizingChild() as child:
         repo = hub.repo(asked.repo, asked.revision)
         child.start()  # it gets ready while the headers come

@@ -20,7 +20,7 @@ def search(query: str, *, limit: int, offline: bool, as_json: bool) -> None:
     """Write what the hub has. Raises ``LocalInferError``."""
     if not query.strip():
         raise BadRequest("There is nothing to search for.", "Give words of a name: localinfer search qwen3 4b")
-    results = Hub(offline=offline).search(query, limit)
+    results = Hub(offline=offline, say=console.note).search(query, limit)
     if as_json:
         console.write(json.dumps(msgspec.to_builtins(results), ensure_ascii=False, indent=1) + "\n")
         return

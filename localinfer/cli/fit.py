@@ -30,7 +30,7 @@ _FULL, _MARGIN, _FREE = "█", "▒", "░"
 def fit(reference: str, ask: Ask, *, offline: bool, as_json: bool) -> None:
     """Write the plan of one model. Raises ``LocalInferError``."""
     advice = Advice()
-    looked = look_up(reference, advice, ask, offline=offline)
+    looked = look_up(reference, advice, ask, offline=offline, say=console.note)
     if as_json:
         found = {"name": looked.entry.name, "size_bytes": looked.entry.size_bytes, "plan": plan_object(looked.plan)}
         console.write(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
@@ -42,7 +42,7 @@ def fit(reference: str, ask: Ask, *, offline: bool, as_json: bool) -> None:
 def show(reference: str, ask: Ask, *, offline: bool) -> None:
     """Write what a model is, its quantizations and its plan. Raises ``LocalInferError``."""
     advice = Advice()
-    looked = look_up(reference, advice, ask, offline=offline)
+    looked = look_up(reference, advice, ask, offline=offline, say=console.note)
     _facts(looked)
     if looked.variants:
         console.write("\n")

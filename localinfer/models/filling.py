@@ -4,7 +4,6 @@ It knows ranges and a journal; what the bytes are worth, and when to stop, is th
 """
 
 import functools
-import math
 import os
 import threading
 import zlib
@@ -12,16 +11,19 @@ from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from typing import BinaryIO
 
-from localinfer.errors import DownloadFailed, LocalInferError
+from localinfer.errors import DownloadFailed
 from localinfer.models.journal import Journal, Span
 from localinfer.models.ranges import Remote, part, whole
-from localinfer.models.web import Temporary
+from localinfer.models.web import Attempts, Temporary
+
+_USUAL_BREAKS = 2  # so many in one piece are not worth a word
 
 
 class Filler:
     """What the threads of one attempt share. After ``stop`` is set none of them writes any more.
 
-    ``say`` is told of every wait. ``differed`` and ``compared_bytes`` are what ``compare`` found, and where it is.
+    ``say`` is told of the waits that are worth a word, by all threads together once each. ``differed`` and
+    ``compared_bytes`` are what ``compare`` found, and where it is.
     """
 
     def __init__(self, remote: Remote, journal: Journal, say: Callable[[str], None]) -> None:
@@ -31,6 +33,8 @@ class Filler:
         self._remote = remote
         self._journal = journal
         self._say = say
+        self._told: set[str] = set()
+        self._telling = threading.Lock()
 
     def fill(self, pieces: "SimpleQueue[int]") -> None:
         """Fill one of ``pieces`` after the other. Raises ``RangesIgnored``, what ``Web.open`` raises, ``OSError``."""
@@ -102,28 +106,37 @@ class Filler:
             self._journal.replace(number, crc)
 
     def _persist(self, missing: Callable[[], Span | None], fetch: Callable[[Span], None]) -> None:
-        """``fetch`` what is ``missing`` until nothing is, or until several attempts in a row brought nothing."""
-        patience = self._remote.web.patience
-        failed = 0
+        """``fetch`` what is ``missing`` until nothing is, or until several attempts in a row brought hardly any."""
+        attempts = Attempts(self._remote.web.patience)
         while (span := missing()) is not None and not self.stop.is_set():
-            error: LocalInferError = DownloadFailed(
-                f"{self._remote.web.host} ended {self._remote.name} too early.", "Try again: what has arrived is kept."
+            failure = Temporary(
+                DownloadFailed(
+                    f"{self._remote.web.host} ended {self._remote.name} too early.",
+                    "Try again: what has arrived is kept.",
+                )
             )
-            asked = None
             try:
                 fetch(span)
-            except Temporary as failure:
-                error, asked = failure.error, failure.asked_s
+            except Temporary as error:
+                failure = error
             left = missing()
-            if left is None or self.stop.is_set():
+            if self.stop.is_set():
                 return
-            failed = 1 if left != span else failed + 1
-            if failed >= patience.tries:
-                raise error
-            wait = patience.wait_s(failed, asked)
-            if failed > 1 or asked is not None:
-                self._say(f"{error.message} Trying again in {math.ceil(wait)} s.")
+            if left is None:
+                break
+            wait = attempts.wait_s(failure, left.start - span.start)
+            at_once = failure.silent or failure.asked_s is not None
+            if at_once or attempts.in_vain > 1 or attempts.failed > _USUAL_BREAKS:
+                self._tell(failure.words(wait))
             self.stop.wait(wait)
+        with self._telling:  # things go well again: the next trouble is news
+            self._told.clear()
+
+    def _tell(self, words: str) -> None:
+        with self._telling:
+            if words not in self._told:
+                self._told.add(words)
+                self._say(words)
 
     def _missing_of(self, position: int, chunk: bytes) -> Iterator[tuple[Span, bytes]]:
         """What of ``chunk``, which begins at ``position`` of the file, continues a piece."""

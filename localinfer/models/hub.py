@@ -29,12 +29,13 @@ from localinfer.models.quantizations import (
 )
 from localinfer.models.ranges import Remote, RemoteSource
 from localinfer.models.references import HubReference, is_repo
-from localinfer.models.web import PATIENCE, Patience, Subject, Web, look_up
+from localinfer.models.web import PATIENCE, Patience, Subject, Web, unreachable
 from localinfer.types import Value
 
 T = TypeVar("T")
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
+_TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _MAIN = "main"
 _MOST_FOUND = 100
 _SHOWN = ("downloads", "likes", "lastModified", "gated", "tags")
@@ -134,8 +135,7 @@ class Hub:
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.endpoint = (endpoint or os.environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT).rstrip("/")
-        parts = urlsplit(self.endpoint)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not _is_address(self.endpoint):
             raise BadRequest(
                 f"“{printable(self.endpoint, 200)}” is no address of a hub.",
                 "Set HF_ENDPOINT to one that begins with https://, or unset it.",
@@ -247,10 +247,10 @@ class Hub:
                 "Leave out --offline, and unset HF_HUB_OFFLINE, to go online.",
             )
         if self._web is None:
-            look_up(self.endpoint)
+            _look_up(self.endpoint)
             from huggingface_hub import get_session
 
-            token = self._token or self._saved_token()
+            token = self._checked_token()
             self._web = Web(
                 self.endpoint,
                 get_session,
@@ -261,6 +261,20 @@ class Hub:
             )
         return self._web
 
+    def _checked_token(self) -> str | None:
+        """The token, if there is one. Raises ``BadRequest`` if no request can carry it."""
+        token = self._token or self._saved_token()
+        if token and not all("!" <= letter <= "~" for letter in token):
+            names = () if self._token else (name for name in _TOKEN_VARIABLES if os.environ.get(name))
+            name = next(iter(names), None)
+            raise BadRequest(
+                f"The token in {name} is none." if name else "The token for the hub is none.",
+                "A token has only plain letters, digits and signs, as in hf_…: copy it again"
+                + (f", or unset {name}." if name else ", or run “hf auth login”."),
+                param=name or "token",
+            )
+        return token
+
     def _saved_token(self) -> str | None:
         from huggingface_hub import get_token
 
@@ -268,7 +282,30 @@ class Hub:
             return None
         if self.endpoint == DEFAULT_ENDPOINT:
             return get_token()
-        return (os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or "").strip() or None
+        return next((value for name in _TOKEN_VARIABLES if (value := os.environ.get(name, "").strip())), None)
+
+
+def _is_address(endpoint: str) -> bool:
+    """Whether ``endpoint`` can be that of a hub."""
+    try:
+        parts = urlsplit(endpoint)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half an IPv6 address, or a port that is no number
+        return False
+
+
+def _look_up(endpoint: str) -> None:
+    """Raise ``Offline`` where the name of ``endpoint`` cannot be found: without a network that is known at once, long
+    before the library that would find it out has been loaded. Behind a proxy names are the proxy's business."""
+    import socket
+    import urllib.request
+
+    if set(urllib.request.getproxies()) - {"no"}:
+        return
+    try:
+        socket.getaddrinfo(urlsplit(endpoint).hostname, None)
+    except (OSError, UnicodeError) as error:  # the latter for a name that no host can have
+        raise unreachable(endpoint) from error
 
 
 def _found(info: _Info, form: Literal["gguf", "mlx"]) -> Found:

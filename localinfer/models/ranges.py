@@ -7,14 +7,13 @@ So HF_HUB_DISABLE_XET holds always.
 """
 
 import contextlib
-import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from localinfer.errors import DownloadFailed, LocalInferError
-from localinfer.models.web import Opened, Subject, Temporary, Web, is_page, web_page
+from localinfer.models.web import Attempts, Opened, Stale, Subject, Temporary, Web, empty, is_page, web_page
 
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 _SHA256 = re.compile(r'(?:W/)?"?([0-9a-f]{64})"?')
@@ -52,7 +51,7 @@ def part(remote: Remote, start: int, stop: int, url: str = "") -> Iterator[Opene
     with remote.web.open(url or remote.url, asked, remote.subject) as answer:
         _check_identity(remote, answer)
         if answer.status == 200:
-            _check_whole(remote, answer.headers)
+            _check_whole(remote, answer)
             raise RangesIgnored
         _check_range(remote, answer, start)
         yield answer._replace(chunks=_at_most(answer, stop - start))
@@ -63,7 +62,7 @@ def whole(remote: Remote) -> Iterator[Opened]:
     """All the bytes, from a server that knows no ranges; never more than announced. Raises what ``part`` raises."""
     with remote.web.open(remote.url, {}, remote.subject) as answer:
         _check_identity(remote, answer)
-        _check_whole(remote, answer.headers)
+        _check_whole(remote, answer)
         yield answer._replace(chunks=_at_most(answer, remote.size_bytes))
 
 
@@ -81,35 +80,29 @@ class RemoteSource:
 
     def read(self, offset: int, count: int) -> bytes:
         """The ``count`` bytes from ``offset`` on, fewer at the end. Raises ``Offline``, ``DownloadFailed``, …"""
-        patience = self._remote.web.patience
+        web = self._remote.web
+        attempts = Attempts(web.patience)
         stop = min(offset + count, self.size_bytes)
         data = bytearray()
-        attempt = 0
         while offset + len(data) < stop:
             before = len(data)
             try:
                 self._more(data, offset, stop)
-                asked = None
+                break
             except RangesIgnored:
                 raise DownloadFailed(
-                    f"{self._remote.web.host} gives {self.name} only as a whole, so it cannot be looked at first.",
+                    f"{web.host} gives {self.name} only as a whole, so it cannot be looked at first.",
                     "Fetch it to see what it needs, or use another mirror.",
                 ) from None
-            except Temporary as failure:
-                error, asked = failure.error, failure.asked_s
-            except LocalInferError as failure:
+            except Temporary as error:
+                failure = error
+            except LocalInferError as error:
                 if not self._url:
                     raise
-                error, asked = failure, None  # an address with a date of expiry
-            if len(data) > before:
-                attempt = 0
-                continue
+                failure = Stale(error)  # an address with a date of expiry
             self._url = ""
-            attempt += 1
-            if attempt >= patience.tries:
-                raise error
-            wait = patience.wait_s(attempt, asked)
-            self._remote.web.say(f"{error.message} Trying again in {math.ceil(wait)} s.")
+            wait = attempts.wait_s(failure, len(data) - before)
+            web.say(failure.words(wait))
             time.sleep(wait)
         return bytes(data)
 
@@ -136,15 +129,23 @@ def _check_identity(remote: Remote, answer: Opened) -> None:
         raise _another(remote, "comes compressed, which was not asked for")
 
 
-def _check_whole(remote: Remote, headers: Mapping[str, str]) -> None:
-    if is_page(headers):
-        raise web_page(remote.subject)
-    length = headers.get("content-length", "")
+def _check_whole(remote: Remote, answer: Opened) -> None:
+    _check_filled(remote, answer)
+    if is_page(answer):
+        error = web_page(remote.subject)
+        raise error if remote.web.is_ours(answer.url) else Stale(error)
+    length = answer.headers.get("content-length", "")
     if length and length != str(remote.size_bytes):
         raise _another(remote, f"comes with {length[:20]} bytes instead of {remote.size_bytes}")
 
 
+def _check_filled(remote: Remote, answer: Opened) -> None:
+    if answer.status == 204 or answer.headers.get("content-length") == "0":
+        raise Temporary(empty(remote.web.host, remote.subject))
+
+
 def _check_range(remote: Remote, answer: Opened, start: int) -> None:
+    _check_filled(remote, answer)
     given = _RANGE.fullmatch(answer.headers.get("content-range", "").strip())
     if answer.status != 206 or given is None:
         raise Temporary(_another(remote, "comes in parts that do not say where they belong"))

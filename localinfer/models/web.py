@@ -28,10 +28,11 @@ _ANSWER_BYTES = 64_000_000
 _PORTS = {"http": 80, "https": 443}
 _SPENT = re.compile(r";\s*r=0;\s*t=(\d{1,9})")  # of the rate limit: nothing remains for so many seconds
 _AGAIN = "Try again: what has arrived is kept."
+_LITTLE_BYTES = 1 << 14  # an attempt that brought less is no progress
 
 
 class Patience(Value, frozen=True):
-    """How long to wait for a hub. ``tries`` counts attempts in a row that brought nothing.
+    """How long to wait for a hub. ``tries`` counts attempts in a row that brought nothing, or next to nothing.
 
     Between them stands twice the last wait, from ``first_wait_s`` to ``longest_wait_s``. A hub that asks for a wait
     gets it up to ``longest_asked_s``.
@@ -54,12 +55,43 @@ PATIENCE = Patience()
 
 
 class Temporary(Exception):
-    """A failure that may pass. ``error`` is what the person is told when it does not."""
+    """A failure that may pass. ``error`` is what the person is told when it does not.
 
-    def __init__(self, error: LocalInferError, asked_s: float | None = None) -> None:
+    ``asked_s``: the wait that the server asks for. ``silent``: nothing came for so long that it is told at once.
+    """
+
+    def __init__(self, error: LocalInferError, asked_s: float | None = None, *, silent: bool = False) -> None:
         super().__init__(error.message)
-        self.error = error
-        self.asked_s = asked_s
+        self.error, self.asked_s, self.silent = error, asked_s, silent
+
+    def words(self, wait_s: float) -> str:
+        """What the person is told before the next attempt."""
+        return f"{self.error.message} Trying again in {math.ceil(wait_s)} s."
+
+
+class Stale(Temporary):
+    """A server that the hub sent us to does not give the file; a fresh address from the hub may help, once."""
+
+
+class Attempts:
+    """The attempts to get one thing: how many failed, and how many in a row brought next to nothing."""
+
+    def __init__(self, patience: Patience) -> None:
+        self.failed = 0
+        self.in_vain = 0
+        self._stale = 0
+        self._patience = patience
+
+    def wait_s(self, failure: Temporary, brought_bytes: int = 0) -> float:
+        """How long to wait after one more ``failure``. Raises its error when patience has ended."""
+        if brought_bytes >= _LITTLE_BYTES:
+            self.in_vain = self._stale = 0
+        self.failed += 1
+        self.in_vain += 1
+        self._stale += isinstance(failure, Stale)
+        if self.in_vain >= self._patience.tries or self._stale > 1:
+            raise failure.error from failure
+        return self._patience.wait_s(self.in_vain, failure.asked_s)
 
 
 class Subject(NamedTuple):
@@ -111,19 +143,18 @@ class Web:
 
         Raises ``Offline``, ``DownloadFailed``, ``Gated``, ``ModelNotFound``.
         """
-        attempt = 0
+        attempts = Attempts(self.patience)
         while True:
             try:
                 return msgspec.convert(self._json(path, parameters, subject), kind, strict=False)
             except msgspec.ValidationError as error:
                 raise self._senseless(subject, str(error)) from error
             except Temporary as failure:
-                attempt += 1
                 # Without a network there is nothing to wait for: the person should know at once.
-                if isinstance(failure.error, Offline) or attempt >= self.patience.tries:
+                if isinstance(failure.error, Offline):
                     raise failure.error from failure
-                wait = self.patience.wait_s(attempt, failure.asked_s)
-                self.say(f"{failure.error.message} Trying again in {math.ceil(wait)} s.")
+                wait = attempts.wait_s(failure)
+                self.say(failure.words(wait))
                 time.sleep(wait)
 
     @contextlib.contextmanager
@@ -143,7 +174,7 @@ class Web:
         client = self._client()
         while True:
             own = {"user-agent": self._agent, **({} if encoded else {"accept-encoding": "identity"}), **headers}
-            if self._credential and self._is_ours(url):
+            if self._credential and self.is_ours(url):
                 own["authorization"] = self._credential
             with contextlib.ExitStack() as stack:
                 with self._failures(url):
@@ -151,7 +182,7 @@ class Web:
                         client.stream("GET", url, headers=own, timeout=timeout, follow_redirects=False)
                     )
                 got = {name.lower(): value for name, value in answer.headers.items()}
-                if self._is_ours(url):
+                if self.is_ours(url):
                     hub |= got
                 if answer.status_code in (301, 302, 303, 307, 308):
                     url = self._next(url, got.get("location", ""))
@@ -160,7 +191,9 @@ class Web:
                         raise DownloadFailed(f"{self.host} redirects in a circle.", "Check HF_ENDPOINT and the proxy.")
                     continue
                 if answer.status_code >= 300 or answer.status_code < 200:
-                    raise self._refusal(answer.status_code, got, subject)
+                    if answer.status_code in (401, 403) and not self.is_ours(url):
+                        raise Stale(_refused_elsewhere(url, answer.status_code, subject))
+                    raise self._refusal(answer.status_code, got, subject, ranged="range" in headers)
                 raw = answer.iter_bytes() if encoded else answer.iter_raw()
                 yield Opened(status=answer.status_code, url=url, headers=got, hub=hub, chunks=self._watched(url, raw))
                 return
@@ -171,12 +204,14 @@ class Web:
         url = str(httpx2.URL(f"{self.endpoint}{path}", params=parameters)) if parameters else f"{self.endpoint}{path}"
         body = bytearray()
         with self.open(url, {"accept": "application/json"}, subject, encoded=True) as answer:
-            if is_page(answer.headers):
-                raise web_page(subject)
             for chunk in answer.chunks:
+                if is_page(answer):
+                    raise web_page(subject)
                 body += chunk
                 if len(body) > _ANSWER_BYTES:
                     raise self._senseless(subject, "it does not end")
+        if not body:
+            raise Temporary(empty(self.host, subject))
         try:
             return msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -191,7 +226,7 @@ class Web:
                 "Check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE in the environment.",
             ) from error
 
-    def _is_ours(self, url: str) -> bool:
+    def is_ours(self, url: str) -> bool:
         """Whether ``url`` is at the endpoint's own origin; the same host with encryption added is."""
         own, other = _origin(self.endpoint), _origin(url)
         return other == own or (own[:2] == ("http", other[1]) and own[2] == 80 and other == ("https", own[1], 443))
@@ -238,27 +273,30 @@ class Web:
                 ) from error
             raise Temporary(unreachable(url)) from error
         except httpx2.TimeoutException as error:
-            message = f"{_host(url)} sent nothing for {self.patience.read_s:.0f} s."
-            raise Temporary(DownloadFailed(message, _AGAIN)) from error
+            silence = DownloadFailed(f"{_host(url)} sent nothing for {self.patience.read_s:.0f} s.", _AGAIN)
+            raise Temporary(silence, silent=True) from error
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             raise Temporary(DownloadFailed(f"The connection to {_host(url)} broke off.", _AGAIN)) from error
         except ConnectionError as error:  # huggingface_hub's own guard, switched on after ours was read
             raise Offline("HF_HUB_OFFLINE is set.", "Unset it to go online.") from error
 
-    def _refusal(self, status: int, headers: Mapping[str, str], subject: Subject) -> Exception:
-        """What an answer of ``status`` means."""
+    def _refusal(self, status: int, headers: Mapping[str, str], subject: Subject, *, ranged: bool) -> Exception:
+        """What an answer of ``status`` means; ``ranged``: a part of a file was asked for."""
         what = subject.what
         code, said = headers.get("x-error-code", ""), printable(headers.get("x-error-message", ""), 300)
         if status in (401, 403) and (code == "GatedRepo" or "gated" in said.lower()):
             return self._gated(subject)
         if status == 404 or code in ("RepoNotFound", "EntryNotFound", "RevisionNotFound"):
             return ModelNotFound(f"{self.host} has no {what}.", self._hint_for_private() if status == 401 else "")
+        if status == 403 and self.authenticated:
+            hint = "Your token may lack the right to it, or a proxy or firewall forbids it."
+            return Gated(f"{self.host} refuses {what}. {said}".rstrip(), hint)
         if status in (401, 403):
             message = f"{self.host} does not give {what} to {'your account' if self.authenticated else 'strangers'}."
             return Gated(f"{message} {said}".rstrip(), self._hint_for_private())
         if status == 407:
             return DownloadFailed("The proxy wants a user name and password.", "Add them to HTTPS_PROXY.")
-        if status == 416:
+        if status == 416 and ranged:
             message = f"{self.host} has another file than it announced: {what} ends before its announced size."
             return DownloadFailed(message, "Try again. If it stays so, the mirror is out of date.")
         if status == 429:
@@ -295,29 +333,15 @@ class Web:
         return DownloadFailed(message, "Try again. If it stays so, check HF_ENDPOINT, or install a newer localinfer.")
 
 
-def look_up(endpoint: str) -> None:
-    """Raise ``Offline`` where the name of ``endpoint`` cannot be found: without a network that is known at once, long
-    before the library that would find it out has been loaded. Behind a proxy names are the proxy's business."""
-    import socket
-    import urllib.request
-
-    if set(urllib.request.getproxies()) - {"no"}:
-        return
-    try:
-        socket.getaddrinfo(urlsplit(endpoint).hostname, None)
-    except OSError as error:
-        raise unreachable(endpoint) from error
-
-
 def unreachable(url: str) -> Offline:
     """That the host of ``url`` cannot be reached."""
     hint = "Connect to the network, or check HF_ENDPOINT and HTTPS_PROXY, and try again."
     return Offline(f"{_host(url)} cannot be reached.", hint)
 
 
-def is_page(headers: Mapping[str, str]) -> bool:
+def is_page(answer: Opened) -> bool:
     """Whether the body is a page for people."""
-    return headers.get("content-type", "").lower().startswith(("text/html", "application/xhtml"))
+    return answer.headers.get("content-type", "").lower().startswith(("text/html", "application/xhtml"))
 
 
 def web_page(subject: Subject) -> DownloadFailed:
@@ -326,6 +350,16 @@ def web_page(subject: Subject) -> DownloadFailed:
         f"A web page came instead of {subject.what}.",
         "Often that is the login page of a network or a proxy: open any site in a browser, then try again.",
     )
+
+
+def empty(host: str, subject: Subject) -> DownloadFailed:
+    """The error for an answer without a body."""
+    return DownloadFailed(f"{host} sent an empty answer for {subject.what}.", _AGAIN)
+
+
+def _refused_elsewhere(url: str, status: int, subject: Subject) -> DownloadFailed:
+    message = f"{_host(url)}, where the hub sent us for {subject.what}, refuses it (status {status})."
+    return DownloadFailed(message, f"{_AGAIN} If it stays so, a proxy or firewall may forbid that address.")
 
 
 def _origin(url: str) -> tuple[str, str, int]:

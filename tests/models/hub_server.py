@@ -260,9 +260,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(block)
             self.hub.sent(len(block))
             sent += len(block)
-            if fault.stall_at is not None and sent >= fault.stall_at:
+            stalls = fault.stall_at is not None and sent >= fault.stall_at
+            if stalls:
                 self.hub.release.wait()
-            if (fault.drop_at is not None and sent >= fault.drop_at) or fault.stall_at is not None:
+            if stalls or (fault.drop_at is not None and sent >= fault.drop_at):
                 self.close_connection = True
                 return
 

@@ -1,6 +1,7 @@
 """One file from a hub that drops, stalls and lies: what arrives is right or refused, and nothing is fetched twice."""
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +10,16 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from localinfer.errors import DownloadFailed, LocalInferError, ModelNotFound
+from localinfer.errors import DownloadFailed, Gated, LocalInferError, ModelNotFound
 from localinfer.models import journal
 from localinfer.models.progress import FetchProgress
 from tests.models.hub_server import Fault, HubServer
-from tests.models.pulling import PIECE, Puller, noise
+from tests.models.pulling import PIECE, QUICK, Puller, noise
 
 SIZE = 6 * PIECE + 1234
 HERE = SIZE * 2 // 5
+STALL = PIECE * 2 // 5
+PAGE = Fault(status=200, headers={"Content-Type": "text/html"}, body=b"<html>")
 
 
 @pytest.fixture
@@ -88,18 +91,61 @@ def test_the_next_run_goes_on_where_the_last_one_ended(puller: Puller) -> None:
 
 
 def test_a_hub_that_stalls_without_closing_is_left_and_asked_again(puller: Puller) -> None:
-    puller.server.fail("cdn", Fault(stall_at=HERE, times=1))
+    puller.server.fail("cdn", Fault(stall_at=STALL, times=1))
     assert puller(1) == puller.data
-    assert len(puller.server.asked("cdn")) > 1
+    assert puller.served() == SIZE
+    assert puller.server.asked("cdn")[1].headers["range"].startswith(f"bytes={STALL}-")
+    assert any("sent nothing for" in notice and "Trying again" in notice for notice in puller.notices)
 
 
 def test_a_hub_that_stays_silent_is_told_and_the_part_is_kept(puller: Puller) -> None:
-    puller.server.fail("cdn", Fault(stall_at=HERE, times=1), Fault(stall_at=0))
+    puller.server.fail("cdn", Fault(stall_at=STALL, times=1), Fault(stall_at=0))
     with pytest.raises(DownloadFailed, match="sent nothing for") as caught:
         puller(1)
     assert "kept" in caught.value.hint
-    assert puller.part.exists()
+    assert journal.done_bytes(puller.part) == STALL
     assert any("Trying again" in notice for notice in puller.notices)
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+@pytest.mark.parametrize("drop_at", [0, 1000])
+def test_connections_that_drop_after_next_to_nothing_are_told_once_and_end_it(
+    puller: Puller, drop_at: int, connections: int
+) -> None:
+    puller.server.fail("cdn", Fault(drop_at=drop_at))
+    with pytest.raises(DownloadFailed, match="broke off"):
+        puller(connections)
+    assert len(puller.server.asked("cdn")) <= QUICK.tries * connections
+    assert len(puller.notices) == len(set(puller.notices)) == 1
+    assert "Trying again" in puller.notices[0]
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+@pytest.mark.parametrize("fault", [Fault(status=403), Fault(status=401), PAGE], ids=["403", "401", "a page"])
+def test_an_address_that_expired_midway_is_asked_for_anew(puller: Puller, fault: Fault, connections: int) -> None:
+    puller.server.fail("cdn", Fault(drop_at=100_000, times=2), dataclasses.replace(fault, times=1))
+    assert puller(connections) == puller.data
+    assert puller.served() == SIZE
+    assert len(puller.server.asked("hub")) == len(puller.server.asked("cdn"))
+
+
+@pytest.mark.parametrize(("fault", "said"), [(Fault(status=403), r"refuses it \(status 403\)"), (PAGE, "web page")])
+def test_a_content_network_that_refuses_twice_ends_it_and_no_token_is_blamed(
+    puller: Puller, fault: Fault, said: str
+) -> None:
+    puller.server.fail("cdn", fault)
+    with pytest.raises(DownloadFailed, match=said) as caught:
+        puller(1)
+    assert len(puller.server.asked("cdn")) == 2
+    assert "oken" not in caught.value.message + caught.value.hint
+
+
+def test_a_hub_that_refuses_midway_is_not_asked_again(puller: Puller) -> None:
+    puller.server.fail("cdn", Fault(times=1))
+    puller.server.fail("hub", Fault(times=1), Fault(status=403))
+    with pytest.raises(Gated):
+        puller(1)
+    assert len(puller.server.asked("hub")) == 2
 
 
 HOSTILE: list[tuple[str, str, Fault]] = [
@@ -133,7 +179,9 @@ REFUSED: list[tuple[str, str, Fault, str]] = [
     ("a wrong start", "cdn", Fault(shift=1), "comes from byte"),
     ("no Content-Range", "cdn", Fault(status=206, body=b"x"), "where they belong"),
     ("another length", "cdn", Fault(total=SIZE + 1), "instead of"),
-    ("a page for people", "cdn", Fault(status=200, headers={"Content-Type": "text/html"}, body=b"<html>"), "web page"),
+    ("a page for people", "cdn", PAGE, "web page"),
+    ("nothing", "cdn", Fault(status=204), "empty answer"),
+    ("nothing, as a page", "cdn", dataclasses.replace(PAGE, body=b""), "empty answer"),
     ("the whole of another file", "cdn", Fault(status=200, body=b"x" * 50), "50 bytes instead of"),
     ("another content", "hub", Fault(headers={"X-Linked-ETag": '"' + "f" * 64 + '"'}), "has changed"),
     ("another size", "hub", Fault(headers={"X-Linked-Size": "12"}), "12 bytes on the hub"),

@@ -6,15 +6,16 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from localinfer.errors import DownloadFailed, Gated, LocalInferError, ModelNotFound, Offline
+from localinfer.errors import BadRequest, DownloadFailed, Gated, LocalInferError, ModelNotFound, Offline
 from localinfer.models import web
 from localinfer.models.hub import Hub
+from localinfer.models.ranges import RemoteSource
 from tests.models.hub_server import Fault, HubServer, serving
 from tests.models.pulling import QUICK, hub_at, noise
 
@@ -37,13 +38,15 @@ PERMANENT: list[tuple[str, Fault, type[LocalInferError], str]] = [
     ("401 unknown", Fault(status=401, headers={"X-Error-Code": "RepoNotFound"}), ModelNotFound, "has no model a/b"),
     ("404", Fault(status=404), ModelNotFound, "has no model a/b"),
     ("407", Fault(status=407), DownloadFailed, "proxy wants a user name"),
-    ("416", Fault(status=416), DownloadFailed, "ends before"),
+    ("416", Fault(status=416), DownloadFailed, "answers 416 for model a/b"),
     ("418", Fault(status=418), DownloadFailed, "answers 418"),
     ("300", Fault(status=300), DownloadFailed, "answers 300"),
     ("429, an hour", Fault(status=429, headers={"Retry-After": "3600"}), DownloadFailed, "pause of 60 minutes"),
     ("500", Fault(status=500), DownloadFailed, "out of order"),
     ("503, an hour", Fault(status=503, headers={"Retry-After": "3600"}), DownloadFailed, "out of order"),
     ("a page", Fault(status=200, headers=HTML, body=b"<html>Please log in"), DownloadFailed, "web page"),
+    ("204", Fault(status=204, headers=HTML), DownloadFailed, "empty answer for model a/b"),
+    ("nothing", Fault(status=200, headers=HTML), DownloadFailed, "empty answer for model a/b"),
     ("half of the JSON", Fault(status=200, body=b'{"id": "a/b", "sib'), DownloadFailed, "makes no sense"),
     ("JSON that nests without end", Fault(status=200, body=b"[" * 100_000), DownloadFailed, "makes no sense"),
     ("no text", Fault(status=200, body=b'{"id": "\xff\xfe"}'), DownloadFailed, "makes no sense"),
@@ -97,6 +100,71 @@ def test_what_passes_is_waited_for_and_told(model: HubServer, fault: Fault) -> N
     assert hub_at(model, told.append).repo("a/b").id == "a/b"
     assert told
     assert all("Trying again in" in text for text in told)
+
+
+def test_a_refusal_in_spite_of_a_token_does_not_ask_for_one(model: HubServer) -> None:
+    model.fail("api", Fault(status=403))
+    with pytest.raises(Gated, match="refuses model a/b") as caught:
+        Hub(model.url, "hf_secret", patience=QUICK).repo("a/b")
+    assert "HF_TOKEN" not in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"])
+@pytest.mark.parametrize("token", ["hf_señal", "hf_one two", "hf_\x7f"])
+def test_a_token_that_no_request_can_carry_is_named(
+    model: HubServer, monkeypatch: pytest.MonkeyPatch, name: str, token: str
+) -> None:
+    monkeypatch.setenv(name, token)
+    with pytest.raises(BadRequest, match=f"The token in {name}") as caught:
+        hub_at(model).repo("a/b")
+    assert caught.value.param == name
+    assert token not in caught.value.message + caught.value.hint
+    assert not model.requests
+
+
+@pytest.mark.parametrize("endpoint", ["http://[::", "https://hub.invalid:port", "https://", "hub.invalid"])
+def test_an_endpoint_that_is_no_address_is_named(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    with pytest.raises(BadRequest, match="no address of a hub") as caught:
+        Hub()
+    assert caught.value.param == "HF_ENDPOINT"
+
+
+def test_a_host_that_no_name_can_have_cannot_be_reached(hub: HubServer) -> None:
+    with pytest.raises(Offline, match="cannot be reached"):
+        Hub(f"https://{'a' * 70}.invalid", patience=QUICK).repo("a/b")
+
+
+def header(model: HubServer, say: Callable[[str], None]) -> RemoteSource:
+    """The file of ``model``, to be looked into."""
+    ours = hub_at(model, say)
+    repo = ours.repo("a/b")
+    return ours.header(repo, repo.files[0])
+
+
+@pytest.mark.parametrize("place", ["hub", "cdn"])
+@pytest.mark.parametrize("fault", [Fault(status=500, times=2), Fault(status=429, times=2), Fault(status=204, times=2)])
+def test_waiting_for_a_header_is_told(model: HubServer, place: str, fault: Fault) -> None:
+    told: list[str] = []
+    source = header(model, told.append)
+    model.fail(place, Fault(**vars(fault)))
+    assert source.read(0, 3000) == noise(5000)[:3000]
+    assert len(told) == 2
+    assert all("Trying again in 1 s." in text for text in told)
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_header_whose_address_expired_is_asked_for_at_the_hub_once_more(model: HubServer, read_before: bool) -> None:
+    source = header(model, lambda _: None)
+    if read_before:
+        source.read(0, 10)
+    model.fail("cdn", Fault(status=403, times=1))
+    asked = len(model.asked("hub"))
+    assert source.read(0, 3000) == noise(5000)[:3000]
+    assert len(model.asked("hub")) == asked + (1 if read_before else 2)
+    model.fail("cdn", Fault(status=403))
+    with pytest.raises(DownloadFailed, match=r"refuses it \(status 403\)"):
+        source.read(3000, 10)
 
 
 def test_the_wait_is_the_one_that_the_hub_asks_for(model: HubServer) -> None:
