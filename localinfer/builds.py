@@ -82,8 +82,8 @@ def active() -> LlamaBuild | None:
     """The build that was made active, whether it can be used or not. Raises ``StorageUnavailable``."""
     path = _active_file()
     try:
-        return msgspec.json.decode(path.read_bytes(), type=LlamaBuild)
-    except FileNotFoundError:
+        return msgspec.json.decode(settings.read_file(path, kept.MOST_BYTES), type=LlamaBuild)
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.DecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not ours"

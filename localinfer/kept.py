@@ -14,6 +14,8 @@ import msgspec
 from localinfer import settings
 from localinfer.errors import StorageUnavailable
 
+MOST_BYTES = 4_000_000  # of one file; ours have a few thousand
+
 T = TypeVar("T")
 D = TypeVar("D")
 
@@ -21,7 +23,7 @@ D = TypeVar("D")
 def load(path: Path, kind: type[T], default: D) -> T | D:
     """The value in ``path``; ``default`` where there is none, or none of that kind."""
     with contextlib.suppress(OSError, ValueError):  # what msgspec raises is a ValueError too
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return msgspec.json.decode(settings.read_file(path, MOST_BYTES), type=kind)
     return default
 
 

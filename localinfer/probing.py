@@ -3,6 +3,7 @@
 A build that can use no GPU says the same until it is replaced: its answer is kept.
 """
 
+import contextlib
 import hashlib
 import tempfile
 import threading
@@ -28,7 +29,8 @@ def known_build() -> Build:
     build = probe()
     if not build.gpu_offload:
         for old in place.parent.glob("build-*.json"):
-            old.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                old.unlink(missing_ok=True)
         kept.save(place, build)
     return build
 

@@ -1,5 +1,6 @@
 """Which build of llama.cpp is loaded: the active one if it can be, else the environment's and the reason."""
 
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -135,3 +136,12 @@ def test_a_process_that_cannot_load_the_active_build_loads_the_environments_and_
     assert "libcuda.so.1: cannot open" in notice
     assert "The CPU build is used" in notice
     assert "setup-gpu" in notice
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are needed")
+def test_a_pipe_in_place_of_the_file_is_said(home: Path) -> None:
+    (home / "state").mkdir()
+    os.mkfifo(home / "state" / "llama-cpp-build.json")
+    with pytest.raises(StorageUnavailable, match="it is not a file"):
+        builds.active()
+    assert "it is not a file" in builds.chosen().notice

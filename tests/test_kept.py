@@ -26,6 +26,24 @@ def test_what_makes_no_sense_was_never_kept(data: bytes, tmp_path: Path) -> None
     assert kept.load(tmp_path, dict[str, int], 7) == 7
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are needed")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.json")
+    assert kept.load(tmp_path / "a.json", int, 7) == 7
+    kept.save(tmp_path / "a.json", 3)
+    assert kept.load(tmp_path / "a.json", int, 7) == 3
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
+def test_a_device_and_a_huge_file_were_never_kept(tmp_path: Path) -> None:
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "huge").write_bytes(b"1" + b" " * (kept.MOST_BYTES - 1))
+    assert kept.load(tmp_path / "device", int, 7) == 7
+    assert kept.load(tmp_path / "huge", int, 7) == 1
+    (tmp_path / "huge").write_bytes(b"1" + b" " * kept.MOST_BYTES)
+    assert kept.load(tmp_path / "huge", int, 7) == 7
+
+
 def test_a_folder_that_cannot_be_made_costs_only_those_who_must_know(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     kept.save(tmp_path / "file" / "a.json", 1)

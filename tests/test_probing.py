@@ -7,6 +7,7 @@ import pytest
 
 from localinfer import probing
 from localinfer.errors import BackendUnavailable
+from localinfer.machine import Build
 from localinfer.probing import known_build, probe
 
 
@@ -41,6 +42,17 @@ def test_another_build_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BackendUnavailable):
         known_build()
     assert found.version
+
+
+def test_a_folder_in_place_of_the_answer_costs_only_time(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Build(version="1", system_info="", gpu_offload=False, cores=1, devices=())
+    monkeypatch.setattr(probing, "probe", lambda: found)
+    known_build()
+    (place,) = (home / "state").glob("build-*.json")
+    place.unlink()
+    place.mkdir()
+    assert known_build() == found
+    assert place.is_dir()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\xff"])

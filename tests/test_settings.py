@@ -148,3 +148,18 @@ class TestSettings:
         settings.config_file().mkdir()
         with pytest.raises(StorageUnavailable, match=r"config\.toml cannot be read"):
             settings.load()
+
+
+class TestWhatIsNoFile:
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are needed")
+    def test_a_pipe(self) -> None:
+        os.mkfifo(settings.config_file())
+        with pytest.raises(StorageUnavailable, match="cannot be read: it is not a file"):
+            settings.load()
+
+    def test_a_huge_file(self) -> None:
+        write("#" * 1_000_000)
+        assert settings.load() == Settings()
+        write("#" * 1_000_001)
+        with pytest.raises(StorageUnavailable, match="larger than 1 MB"):
+            settings.load()

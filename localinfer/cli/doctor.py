@@ -19,9 +19,13 @@ from localinfer import __version__, builds, machine, settings
 from localinfer.cli import console
 from localinfer.errors import LocalInferError, StorageUnavailable
 from localinfer.machine import Device, Machine, Power
+from localinfer.models.names import printable
+from localinfer.models.shelves import Looker, shelves
 from localinfer.probing import probe
+from localinfer.settings import Settings
 
 _INDENT = 15  # columns of the mark and the name
+_LEAST_FREE_BYTES = 1_000_000_000
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -92,8 +96,10 @@ def _findings() -> Iterator[Finding]:
         yield choice(here)
         yield Finding("ok", "threads", f"up to {build.cores}, following the cores that are free")
     yield _checked("settings", _settings)
-    yield _checked("models", lambda: _folder(settings.models_dir()))
-    yield _checked("logs", lambda: _folder(settings.log_dir()))
+    yield from _others()
+    yield _checked("models", lambda: _folder(settings.models_dir(), _LEAST_FREE_BYTES))
+    yield _checked("logs", lambda: _folder(settings.log_dir(), _LEAST_FREE_BYTES))
+    yield _checked("state", lambda: _folder(settings.state_dir()))
 
 
 def _checked(name: str, check: Callable[[], str]) -> Finding:
@@ -197,14 +203,38 @@ def _settings() -> str:
     return str(file) if file.exists() else f"defaults; {file} would change them"
 
 
-def _folder(path: Path) -> str:
-    """The folder and its free space. Raises ``StorageUnavailable``."""
+def _others() -> Iterator[Finding]:
+    """What is wrong with the folders of models that are not our own, as far as the person names them."""
+    try:
+        wanted = settings.load()
+    except LocalInferError:  # it has a line of its own
+        wanted = Settings()
+    for shelf in shelves(wanted):
+        if not shelf.named and shelf.origin != "huggingface":
+            continue
+        looker = Looker()
+        if looker.there(shelf):
+            looker.entries(shelf.folder)
+        elif not looker.notices and os.path.lexists(shelf.folder):
+            looker.notices.append(f"{printable(str(shelf.folder))} is not a folder.")
+        fix = "Correct the setting model_folders." if shelf.named else "Set HF_HUB_CACHE to a folder of your own."
+        yield from (Finding("bad", "folders", notice, fix) for notice in looker.notices)
+
+
+def _folder(path: Path, least_free_bytes: int = 0) -> str:
+    """The folder and its free space. Raises ``StorageUnavailable``, also for less than ``least_free_bytes``."""
     settings.make_folder(path)
     try:
-        with tempfile.TemporaryFile(dir=path):
-            return f"{path} ({_gib(shutil.disk_usage(path).free)} free)"
+        with os.scandir(path), tempfile.TemporaryFile(dir=path):
+            free = shutil.disk_usage(path).free
     except OSError as error:
         raise StorageUnavailable(
-            f"Nothing can be written to {path}: {error.strerror or error}.",
+            f"{path} cannot be read and written: {error.strerror or error}.",
             "Free some space, or set LOCALINFER_HOME to a folder where you may write.",
         ) from error
+    if free < least_free_bytes:
+        raise StorageUnavailable(
+            f"Only {_gib(free)} are free where {path} is.",
+            "Free some space, or set LOCALINFER_HOME to a folder on another disk.",
+        )
+    return f"{path} ({_gib(free)} free)"

@@ -38,6 +38,7 @@ _LARGE_CHIPS: dict[str, tuple[int, float]] = {"m3 max": (40, 400), "m4 max": (40
 _READ_BYTES = 256 << 20  # well beyond the caches of what people have at home
 _READ_S = 0.2
 _READINGS = 4
+_PLAUSIBLE = (1e9, 1e13)
 _FILE = "bandwidth.json"
 
 
@@ -83,8 +84,10 @@ def of_memory(cpu: Cpu, *, measure: bool) -> float | None:
 
 
 def _load(file: Path) -> dict[str, tuple[float, ...]]:
+    """What was measured before. A figure that no memory has was never kept: the file may have been damaged."""
     known = kept.load(file, dict[str, tuple[float, ...]], {})
-    return {key: tuple(speed for speed in speeds if speed > 0) for key, speeds in known.items()}
+    least, most = _PLAUSIBLE
+    return {key: tuple(speed for speed in speeds if least <= speed <= most) for key, speeds in known.items()}
 
 
 def _read_speed(threads: int) -> float:

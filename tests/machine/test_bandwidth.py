@@ -60,7 +60,11 @@ def test_memory_is_measured_when_asked_for_and_then_remembered() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[1]", '{"A × 2": "fast"}', '{"A × 2": [-1]}', '{"A × 2": [0]}', '{"A × 2": 1e10}']
+    "text",
+    [
+        *("", "{", "[1]", '{"A × 2": "fast"}', '{"A × 2": [-1]}', '{"A × 2": [0]}', '{"A × 2": 1e10}'),
+        *('{"A × 2": [9e8]}', '{"A × 2": [1.1e13, 1e300]}'),
+    ],
 )
 def test_a_file_that_makes_no_sense_is_measured_anew(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bandwidth, "_read_speed", lambda threads: threads * 1e10)

@@ -27,6 +27,15 @@ def test_the_median_counts_by_device() -> None:
     assert known.prefill == {"CUDA0": 0.5}
 
 
+@pytest.mark.parametrize("size", [-1, 65 << 30])
+@pytest.mark.parametrize("ratio", [0.0, -1.0, 1e9, float("inf")])
+def test_a_figure_that_cannot_be_is_passed_over(size: int, ratio: float) -> None:
+    odd = Lesson(device="cpu", model="a", overhead_bytes=size, decode=ratio, prefill=ratio)
+    assert summary([odd]) == summary([])
+    known = summary([odd, odd, Lesson(device="cpu", model="a", overhead_bytes=5, decode=2.0, prefill=0.5)])
+    assert (known.overhead_bytes, known.decode, known.prefill) == ({"cpu": 5}, {"cpu": 2.0}, {"cpu": 0.5})
+
+
 def test_a_load_as_planned_teaches_the_overhead_of_the_plan() -> None:
     (overhead,) = [term.size_bytes for term in PLAN.terms if term.kind == "overhead"]
     assert PLAN.decode_tps is not None
