@@ -17,13 +17,14 @@ from localinfer.models import fit, gguf, lessons, oracle, shapes
 from localinfer.models.catalog import Mlx, ModelSpec, Quantization, catalog, shape
 from localinfer.models.found import FoundModel, Survey, survey
 from localinfer.models.layout import Lessons, Oracle
-from localinfer.models.plan import HOST, Ask, MemoryPlan
+from localinfer.models.plan import Ask, MemoryPlan
 from localinfer.models.recommend import Pick, recommend, variants
 from localinfer.models.shape import ModelShape
 from localinfer.models.sizes import SizeRequest
 from localinfer.probing import known_build
 from localinfer.types import Value
 
+_TIGHT = 0.25  # of what is needed
 _ROUNDS = 3  # how often the oracle may send a plan back
 
 
@@ -264,11 +265,6 @@ def refine(
     return plan
 
 
-def smaller(plan: MemoryPlan) -> Ask | None:
-    """What to ask for when ``plan`` did not fit after all: half the context, at least 2,048; None below that."""
-    if plan.context <= fit.LEAST_CONTEXT * 4:
-        return None
-    return msgspec.structs.replace(
-        Ask(kv_type=plan.kv_type, slots=plan.slots, device=None if plan.device != HOST else HOST),
-        context=max(fit.LEAST_CONTEXT * 4, plan.context // 2),
-    )
+def tight(plan: MemoryPlan) -> bool:
+    """Whether an estimate that is a little off would change the verdict: then the library is to be asked."""
+    return plan.verdict == "too_big" or any(load.spare_bytes < _TIGHT * load.needed_bytes for load in plan.devices)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from localinfer.advice import Advice, Entry, of_found, of_spec, refine
+from localinfer.advice import Advice, Entry, of_found, of_spec, refine, tight
 from localinfer.errors import DownloadFailed, LocalInferError, ModelFileInvalid, ModelNotFound
 from localinfer.models import fit, found, gguf, oracle, recommend, references, store
 from localinfer.models.catalog import catalog
@@ -19,6 +19,7 @@ from localinfer.models.ranges import RemoteSource
 from localinfer.models.shape import ModelShape, from_gguf
 from localinfer.types import Value
 
+_LONG_BYTES = 8_000_000
 _ORDER = ("full", "full_short_ctx", "moe_offload", "cpu", "partial", "unknown", "too_big")
 
 
@@ -238,7 +239,14 @@ def _asked_of_library(
     ask: Ask,
     child: oracle.SizingChild,
 ) -> MemoryPlan:
-    """The plan with the library's own figures, from the headers alone; by closed forms where it does not know them."""
+    """The plan with the library's own figures, from the headers alone; by closed forms where it does not know them.
+
+    A long header is a large vocabulary, which the library takes longer to read than a person waits: where its answer
+    cannot change the verdict it is not asked.
+    """
+    formed = fit.plan(shape, advice.machine, ask, lessons=advice.lessons)
+    if sum(map(len, starts)) > _LONG_BYTES and not tight(formed):
+        return formed
     digest = hashlib.sha256(b"".join(starts)).hexdigest()
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -248,4 +256,4 @@ def _asked_of_library(
             )
             return refine(shape, advice.machine, ask, advice.lessons, paths, digest, child)
     except LocalInferError:
-        return fit.plan(shape, advice.machine, ask, lessons=advice.lessons)
+        return formed

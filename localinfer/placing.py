@@ -6,7 +6,7 @@ It also compares what was planned with what a load measured, so that the next pl
 import msgspec
 import psutil
 
-from localinfer.advice import Advice, refine
+from localinfer.advice import Advice, refine, tight
 from localinfer.errors import DoesNotFit, LocalInferError
 from localinfer.machine import choose, short, way
 from localinfer.models import fit, lessons
@@ -15,7 +15,6 @@ from localinfer.models.plan import HOST, Ask, MemoryPlan
 from localinfer.models.shape import from_gguf
 from localinfer.types import EngineStatus, LoadOptions, Metrics, Value
 
-_TIGHT = 0.25  # of what is needed: with less to spare the library is asked itself
 _LEAST_CONTEXT = 2048
 _SLOW = 0.5  # of the least speed that was to be expected
 
@@ -46,7 +45,7 @@ def place(headers: tuple[Header, ...], options: LoadOptions, advice: Advice, *, 
     shape = from_gguf(headers)
     ask = Ask(context=options.context, slots=options.slots, kv_type=options.kv_type, device=choice.device)
     plan = fit.plan(shape, machine, ask, lessons=advice.lessons)
-    if choice.device != HOST or _tight(plan):
+    if choice.device != HOST or tight(plan):
         plan = _refined(plan, shape_of=headers, options=options, advice=advice, ask=ask)
     if not force:
         _check(plan, options)
@@ -71,10 +70,6 @@ def _refined(
         return refine(from_gguf(shape_of), advice.machine, ask, advice.lessons, paths)
     except LocalInferError:
         return plan
-
-
-def _tight(plan: MemoryPlan) -> bool:
-    return plan.verdict == "too_big" or any(load.spare_bytes < _TIGHT * load.needed_bytes for load in plan.devices)
 
 
 def _check(plan: MemoryPlan, options: LoadOptions) -> None:

@@ -35,7 +35,7 @@ def main() -> None:
         hub.latency_s, hub.rate = LATENCY_S, RATE
         advice = Advice()
         _ = advice.machine  # asked for once in a session, as the hub's library is loaded once
-        Hub().search("nothing")
+        Hub().repo(REPO)  # the hub here takes the hash of its files when it is first asked
         hub.requests.clear()
         begin = time.perf_counter()
         looked = look_up(f"{REPO}:Q4_K_M", advice, Ask(), offline=False)
