@@ -8,7 +8,7 @@ import psutil
 
 from localinfer.advice import Advice, refine, tight
 from localinfer.errors import DoesNotFit, LocalInferError
-from localinfer.machine import choose, short, way
+from localinfer.machine import choose, look, short, way
 from localinfer.models import fit, lessons
 from localinfer.models.gguf import Header
 from localinfer.models.plan import HOST, Ask, MemoryPlan
@@ -20,11 +20,13 @@ _SLOW = 0.5  # of the least speed that was to be expected
 
 
 class Placing(Value, frozen=True):
-    """How to load a model, and its device in words. ``fallbacks`` are tried in order when memory runs out."""
+    """How to load a model, its device in words, and what was free there before. ``fallbacks`` are tried in order when
+    memory runs out while loading."""
 
     options: LoadOptions
     plan: MemoryPlan
     where: str
+    free_before_bytes: int | None = None
     fallbacks: tuple[LoadOptions, ...] = ()
 
 
@@ -58,7 +60,13 @@ def place(headers: tuple[Header, ...], options: LoadOptions, advice: Advice, *, 
     chosen = msgspec.structs.replace(chosen, notices=tuple(notices))
     device = next(one for one in machine.devices if one.id == plan.device)
     where = "CPU" if plan.device == HOST else f"{way(device)} · {short(device.name)}"
-    return Placing(options=chosen, plan=plan, where=where, fallbacks=_smaller(chosen, plan))
+    return Placing(
+        options=chosen,
+        plan=plan,
+        where=where,
+        free_before_bytes=device.free_bytes,
+        fallbacks=_smaller(chosen, plan),
+    )
 
 
 def _refined(
@@ -136,11 +144,19 @@ def learn(placing: Placing, status: EngineStatus, metrics: Metrics) -> None:
     plan = placing.plan
     if status.model is None or plan.verdict in ("unknown", "too_big"):
         return
-    held = _resident_bytes(status.pid) if plan.device == HOST else None
+    held = _resident_bytes(status.pid) if plan.device == HOST else _taken_bytes(placing)
     decode = metrics.tps if metrics.completion_tokens >= lessons.LEAST_TOKENS else None
     fresh = (metrics.prompt_tokens or 0) - (metrics.cached_tokens or 0)
     prefill = metrics.prefill_tps if fresh >= lessons.LEAST_TOKENS else None
     lessons.keep(lessons.compare(plan, status.model.name, held_bytes=held, decode_tps=decode, prefill_tps=prefill))
+
+
+def _taken_bytes(placing: Placing) -> int | None:
+    """How much less is free on the GPU than before the load, as its driver tells. What other programs did meanwhile
+    counts too, which is why lessons are medians."""
+    before = placing.free_before_bytes
+    now = next((one.free_bytes for one in look().devices if one.id == placing.plan.device), None)
+    return before - now if before is not None and now is not None and now < before else None
 
 
 def _resident_bytes(pid: int | None) -> int | None:

@@ -9,12 +9,12 @@ from localinfer import placing
 from localinfer.advice import Advice
 from localinfer.errors import BackendUnavailable, DoesNotFit
 from localinfer.machine import Machine
-from localinfer.models import gguf, oracle
+from localinfer.models import gguf, lessons, oracle
 from localinfer.models.plan import HOST
 from localinfer.models.sizes import SizeRequest, Sizes
 from localinfer.types import EngineStatus, LoadOptions, Metrics, ModelInfo
 from tests.architectures import write_header
-from tests.models.machines import cpu_only, cuda, machine
+from tests.models.machines import GIB, MIB, cpu_only, cuda, machine
 
 
 class Here(Advice):
@@ -137,3 +137,17 @@ def test_where_it_runs_is_judged_by_what_was_measured(tmp_path: Path) -> None:
     assert "Only 0 layers are on the GPU; 33 were to be there" in fallen.problem
     assert placing.judge(found, loaded(33), Metrics(completion_tokens=3, tps=1.0)).problem == ""
     assert placing.judge(placed(tmp_path, "llama-8b", cpu_only(64)), loaded(0), slow).text == ""
+
+
+def test_a_load_on_a_card_teaches_what_its_driver_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = placed(tmp_path, "llama-8b", machine(32, cuda(24)))
+    planned = sum(t.size_bytes for t in found.plan.terms if t.device == "CUDA0" and t.kind != "overhead")
+    left = 24 * GIB - planned - 700 * MIB
+    monkeypatch.setattr(placing, "look", lambda: machine(32, cuda(left / GIB, total_gib=24)))
+
+    placing.learn(found, loaded(33), Metrics(completion_tokens=100, tps=20.0))
+
+    (overhead,) = lessons.learnt().overhead_bytes.values()
+    assert abs(overhead - 700 * MIB) < MIB
+    monkeypatch.setattr(placing, "look", lambda: cpu_only(32))
+    assert placing._taken_bytes(found) is None
