@@ -127,10 +127,8 @@ def test_nothing_to_read_and_nothing_to_run(tmp_path: Path) -> None:
 # The real sources
 
 
-def test_this_machine_is_looked_at_in_no_time() -> None:
-    start = time.monotonic()
+def test_this_machine_is_looked_at() -> None:
     assert_sound(look())
-    assert time.monotonic() - start < 2
 
 
 @pytest.mark.skipif(os.name == "nt", reason="special files are POSIX")
