@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from localinfer import kept, settings
+from localinfer import decoding, kept, settings
 from localinfer.errors import StorageUnavailable
 from localinfer.types import Value
 
@@ -82,7 +82,7 @@ def active() -> LlamaBuild | None:
     """The build that was made active, whether it can be used or not. Raises ``StorageUnavailable``."""
     path = _active_file()
     try:
-        return msgspec.json.decode(settings.read_file(path, kept.MOST_BYTES), type=LlamaBuild)
+        return decoding.json(settings.read_file(path, kept.MOST_BYTES), LlamaBuild)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.DecodeError) as error:

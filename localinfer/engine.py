@@ -3,11 +3,14 @@
 This side never touches native code. It survives whatever happens to the worker, and says what happened.
 """
 
+import asyncio
 import itertools
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Self
 
@@ -17,7 +20,10 @@ from localinfer.errors import LocalInferError, OutOfMemory, WorkerDied, from_fau
 from localinfer.generation import Generation, check
 from localinfer.process import Child, Death
 from localinfer.types import (
+    Active,
     Cancel,
+    Count,
+    Counted,
     Done,
     EngineStatus,
     Event,
@@ -28,18 +34,21 @@ from localinfer.types import (
     Loading,
     LoadOptions,
     LoadProgress,
+    Message,
     ModelInfo,
     Piece,
     Queued,
     Report,
     Stepped,
     Submit,
+    TokenCount,
 )
 
 PROGRESS_S = 0.1
 SHOWN_LINES = 3  # of the log, in an error
 CRASH_LIMIT = 3
 CRASH_PAUSE_S = 30.0
+FINISHED_KEPT = 50
 
 _serial = itertools.count(1)
 
@@ -76,6 +85,9 @@ class WorkerEngine:
         self._generations: dict[int, Generation] = {}
         self._accepted: set[int] = set()
         self._resubmitted: set[int] = set()
+        self._counts: dict[int, tuple[Count, Future[TokenCount]]] = {}
+        self._finished: deque[Active] = deque(maxlen=FINISHED_KEPT)
+        self._log: Path | None = None
         self._session: _Session | None = None
         self._crashes = 0
         self._last_crash = 0.0
@@ -91,6 +103,20 @@ class WorkerEngine:
         self._dispatch(generation)
         return generation
 
+    async def count(self, messages: Sequence[Message]) -> TokenCount:
+        """How many tokens a conversation is, also where the context does not hold them; none for no messages.
+
+        The model need not be idle: it is not asked. Loads it first where it is not loaded. Raises ``BadRequest``, also
+        where the model's template refuses the conversation, and what keeps the worker from answering.
+        """
+        if not messages:
+            return TokenCount(total=0)
+        return await self._count(GenerationRequest(messages=tuple(messages)))
+
+    async def count_text(self, text: str) -> int:
+        """How many tokens ``text`` is as a raw prompt; otherwise like ``count``."""
+        return (await self._count(GenerationRequest(prompt=text))).total if text else 0
+
     def load(self, progress: Callable[[float], None] = lambda _: None) -> ModelInfo:
         """Load the model now and wait for it; ``progress`` hears 0 to 1. Raises what keeps it from loading."""
         with self._lock:
@@ -104,6 +130,20 @@ class WorkerEngine:
                 session = self._session  # a smaller attempt, if there is one
         with self._lock:
             raise self._failure or WorkerDied("The model was unloaded while it was being loaded.")
+
+    def active(self) -> tuple[Active, ...]:
+        """The generations that are not over, oldest first."""
+        return tuple(active for each in self._waiting() if (active := each.active()).state != "over")
+
+    def finished(self) -> tuple[Active, ...]:
+        """The last ``FINISHED_KEPT`` generations that are over, the latest first."""
+        with self._lock:
+            return tuple(reversed(self._finished))
+
+    @property
+    def log(self) -> Path | None:
+        """The native log of the worker, or of the last one; None before the first has started."""
+        return self._log
 
     def status(self) -> EngineStatus:
         """What the engine is doing now; memory and counts are those of the worker."""
@@ -133,7 +173,7 @@ class WorkerEngine:
             session = self._session
         if session is not None:
             session.child.close()
-            self._end(session, WorkerDied("The model was unloaded.", "Load it again to go on."))
+            self._end(session, _unloaded())
             if session.reader is not None:
                 session.reader.join()
 
@@ -157,6 +197,29 @@ class WorkerEngine:
                 generation.push(Loading(progress=session.progress))
         session.child.send(Submit(id=generation.id, request=generation.request))
 
+    async def _count(self, request: GenerationRequest) -> TokenCount:
+        return await asyncio.wrap_future(await asyncio.to_thread(self._ask, request))
+
+    def _ask(self, request: GenerationRequest) -> Future[TokenCount]:
+        check(request)
+        command = Count(id=next(self._ids), request=request)
+        future: Future[TokenCount] = Future()
+        with self._lock:
+            session = self._ensure_session()
+            self._counts[command.id] = command, future
+        session.child.send(command)
+        return future
+
+    def _answer(self, report: Counted) -> None:
+        with self._lock:
+            _, future = self._counts.pop(report.id, (None, None))
+        if future is None or not future.set_running_or_notify_cancel():  # nobody waits any more
+            return
+        if report.count is not None:
+            future.set_result(report.count)
+        elif report.error is not None:
+            future.set_exception(from_fault(report.error))
+
     def _cancel(self, generation_id: int) -> None:
         with self._lock:
             session = self._session
@@ -165,7 +228,7 @@ class WorkerEngine:
 
     def _ensure_session(self) -> _Session:
         if self._closed:
-            raise WorkerDied("The model was unloaded.", "Load it again to go on.")
+            raise _unloaded()
         if self._session is not None:
             return self._session
         if self._crashes >= CRASH_LIMIT and time.monotonic() - self._last_crash < CRASH_PAUSE_S:
@@ -175,7 +238,7 @@ class WorkerEngine:
                 f"{self._failure.hint} A new attempt is possible in {CRASH_PAUSE_S:.0f} s.".strip(),
                 cause="crash loop",
             )
-        log = self._log_dir / f"worker-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_serial)}.log"
+        log = self._log = self._log_dir / f"worker-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_serial)}.log"
         child: Child[Report] = Child("localinfer.worker", Report, log)
         session = self._session = _Session(child)
         self._failure = None
@@ -193,6 +256,8 @@ class WorkerEngine:
                     session.progress = report.progress
                     for generation in self._waiting():
                         generation.push(Loading(progress=report.progress))
+                case Counted():
+                    self._answer(report)
                 case Loaded():
                     with self._lock:
                         session.loaded = report
@@ -225,13 +290,17 @@ class WorkerEngine:
 
     def _forget(self, generation_id: int) -> None:
         with self._lock:
-            self._generations.pop(generation_id, None)
+            generation = self._generations.pop(generation_id, None)
+            if generation is not None:
+                self._finished.append(generation.active())
             self._accepted.discard(generation_id)
             self._resubmitted.discard(generation_id)
 
     def _explain(self, session: _Session, death: Death) -> LocalInferError:
         if session.fatal is not None:
             return from_fault(session.fatal)
+        if self._closed:
+            return _unloaded()
         lines = "\n".join(f"  {line}" for line in death.log_tail[-SHOWN_LINES:])
         where = f"The log is {session.child.log}." + (f" Its last lines:\n{lines}" if lines else "")
         doing = "while loading" if session.loaded is None else "while generating"
@@ -256,8 +325,9 @@ class WorkerEngine:
             smaller = starved and bool(self._fallbacks) and not self._closed
             if smaller:
                 self.options = self._fallbacks.pop(0)
-                self._ensure_session()
+                fresh: _Session | None = self._ensure_session()
             else:
+                fresh = None
                 self._failure = error
                 self._crashes = 0 if session.productive else self._crashes + 1
                 self._last_crash = time.monotonic()
@@ -273,11 +343,23 @@ class WorkerEngine:
                     self._resubmitted.add(generation.id)
                     again.append(generation)
                 else:
-                    self._forget(generation.id)
                     generation.fail(error)
+                    self._forget(generation.id)
+            counts = list(self._counts.values())
+            if fresh is None:
+                self._counts.clear()
         session.settled.set()
+        for command, future in counts:
+            if fresh is not None:
+                fresh.child.send(command)
+            elif future.set_running_or_notify_cancel():
+                future.set_exception(error)
         for generation in again:
             self._dispatch(generation)
+
+
+def _unloaded() -> WorkerDied:
+    return WorkerDied("The model was unloaded.", "Load it again to go on.")
 
 
 def _generation_id(entry: tuple[int, Event]) -> int:

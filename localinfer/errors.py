@@ -13,7 +13,8 @@
     ├── Gated                            the hub gives the model only to those who accepted its terms
     ├── Offline                          it would need the network, which is off
     ├── NotEnoughDisk(needed_bytes, free_bytes)
-    └── StorageUnavailable               a folder or file of ours cannot be written
+    ├── StorageUnavailable               a folder or file of ours cannot be written
+    └── ConversationNotFound             no conversation of that number
 
 The message says what is wrong in the person's terms, the hint says what to do.
 """
@@ -113,6 +114,11 @@ class NotEnoughDisk(LocalInferError):
 
 class StorageUnavailable(LocalInferError):
     """A folder or file that localinfer needs cannot be read or written."""
+
+
+class ConversationNotFound(LocalInferError):
+    exit_code = 3
+    http_status = 404
 
 
 _BY_NAME: dict[str, type[LocalInferError]] = {cls.__name__: cls for cls in LocalInferError.__subclasses__()}

@@ -7,14 +7,27 @@ import asyncio
 import math
 import queue
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Literal, Protocol
 
 import msgspec
 
 from localinfer.errors import BadRequest, LocalInferError, from_fault
 from localinfer.metrics import Stopwatch, now_ns
-from localinfer.types import Done, EngineStatus, Event, Failed, Fault, GenerationRequest, Metrics, Sampling, Text
+from localinfer.types import (
+    Active,
+    Done,
+    EngineStatus,
+    Event,
+    Failed,
+    Fault,
+    GenerationRequest,
+    Message,
+    Metrics,
+    Sampling,
+    Text,
+    TokenCount,
+)
 
 MAX_CHARACTERS = 16_000_000
 WAKE_S = 0.2  # a wait without a limit cannot be interrupted by Ctrl-C on every system
@@ -25,6 +38,13 @@ class Engine(Protocol):
 
     def submit(self, request: GenerationRequest) -> "Generation":
         """Start a generation. Raises ``BadRequest`` at once; every later error ends the generation."""
+
+    async def count(self, messages: Sequence[Message]) -> TokenCount:
+        """How many tokens a conversation is, also where the context does not hold them; none for no messages.
+
+        Loads the model first where it is not loaded. Raises ``BadRequest`` as ``submit`` does and where the model's
+        template refuses the conversation, and what keeps the model from answering.
+        """
 
     def status(self) -> EngineStatus:
         """What the engine is doing now."""
@@ -47,7 +67,9 @@ class Generation:
         self._events: queue.SimpleQueue[tuple[Event, ...]] = queue.SimpleQueue()  # what arrived together, at once
         self._lock = threading.Lock()
         self._wakers: list[Callable[[], None]] = []
-        self._stopwatch = Stopwatch(now_ns())
+        self._submitted_ns = now_ns()
+        self._ended_ns: int | None = None
+        self._stopwatch = Stopwatch(self._submitted_ns)
         self._over = False
 
     @property
@@ -113,6 +135,21 @@ class Generation:
 
     # What follows is for the engine that produces the events.
 
+    def active(self) -> Active:
+        """How far it has come."""
+        with self._lock:
+            metrics = self._stopwatch.metrics()
+            ended_ns = self._ended_ns
+        begun: Literal["queued", "prefill"] = "queued" if metrics.queue_s is None else "prefill"
+        return Active(
+            id=self.id,
+            label=self.request.label,
+            state="over" if ended_ns is not None else "decode" if metrics.completion_tokens else begun,
+            metrics=metrics,
+            submitted_ns=self._submitted_ns,
+            ended_ns=ended_ns,
+        )
+
     def loaded(self, at_ns: int) -> None:
         """The model this generation waited for is ready."""
         with self._lock:
@@ -133,6 +170,7 @@ class Generation:
             if isinstance(last, Done):
                 events = (*events[:-1], msgspec.structs.replace(last, metrics=self._stopwatch.metrics()))
             self._over = isinstance(last, Done | Failed)
+            self._ended_ns = received_ns if self._over else None
             self._events.put(events)
             wakers = tuple(self._wakers)
         for wake in wakers:
@@ -198,7 +236,7 @@ def check(request: GenerationRequest) -> None:
 def _check_text(request: GenerationRequest) -> None:
     texts = [message.content for message in request.messages]
     texts += [message.reasoning or "" for message in request.messages]
-    texts += [request.prompt or "", *request.stop]
+    texts += [request.prompt or "", *request.stop, request.label]
     if sum(map(len, texts)) > MAX_CHARACTERS:
         raise BadRequest(
             f"The prompt has more than {MAX_CHARACTERS:,} characters.", "No context holds so much.", param="messages"

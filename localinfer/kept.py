@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from localinfer import settings
+from localinfer import decoding, settings
 from localinfer.errors import StorageUnavailable
 
 MOST_BYTES = 4_000_000  # of one file; ours have a few thousand
@@ -23,18 +23,23 @@ D = TypeVar("D")
 def load(path: Path, kind: type[T], default: D) -> T | D:
     """The value in ``path``; ``default`` where there is none, or none of that kind."""
     with contextlib.suppress(OSError, ValueError):  # what msgspec raises is a ValueError too
-        return msgspec.json.decode(settings.read_file(path, MOST_BYTES), type=kind)
+        return decoding.json(settings.read_file(path, MOST_BYTES), kind)
     return default
 
 
 def replace(path: Path, value: object) -> None:
     """Put ``value`` into ``path`` in one step: whoever reads it finds the old or the new. Raises ``OSError``,
     ``StorageUnavailable``."""
+    put(path, msgspec.json.format(msgspec.json.encode(value)))
+
+
+def put(path: Path, data: bytes) -> None:
+    """As ``replace``, with the bytes of the file. Only the person may read a file that is new."""
     settings.make_folder(path.parent)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(value)))
+            file.write(data)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -84,7 +84,8 @@ class Stopwatch:
         prefill_s = seconds(prefill.started_ns, prefill.at_ns) if prefill else None
         fresh = prefill.done_tokens - prefill.cached_tokens if prefill else 0
         decode_s = (self._last_token_ns - self._first_token_ns) / 1e9
-        gaps = sorted(self._gaps_ms)
+        gaps = self._gaps_ms
+        gaps.sort()  # in place: what was sorted at the last call is not sorted again
         return Metrics(
             ttft_s=seconds(self._submitted_ns, self._first_text_ns),
             queue_s=seconds(ready_ns, prefill.admitted_ns) if prefill else None,

@@ -3,6 +3,8 @@
 It also compares what was planned with what a load measured, so that the next plan is better.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 import psutil
 
@@ -37,15 +39,29 @@ class Judgement(Value, frozen=True):
     problem: str = ""
 
 
-def place(headers: tuple[Header, ...], options: LoadOptions, advice: Advice, *, force: bool = False) -> Placing:
-    """Where the model goes. ``force`` loads it whatever the plan says.
+def place(
+    headers: tuple[Header, ...],
+    options: LoadOptions,
+    advice: Advice,
+    *,
+    force: bool = False,
+    freed: Mapping[str, int] | None = None,
+) -> Placing:
+    """Where the model goes. ``force`` loads it whatever the plan says; ``freed`` is what the model that it replaces
+    gives back, by device.
 
     Raises ``DoesNotFit``, ``BackendUnavailable`` and ``BadRequest`` for a device that cannot be had.
     """
     machine = advice.machine
     choice = choose(machine, device=options.device or None, require_gpu=options.require_gpu)
     shape = from_gguf(headers)
-    ask = Ask(context=options.context, slots=options.slots, kv_type=options.kv_type, device=choice.device)
+    ask = Ask(
+        context=options.context,
+        slots=options.slots,
+        kv_type=options.kv_type,
+        device=choice.device,
+        freed=dict(freed or {}),
+    )
     plan = fit.plan(shape, machine, ask, lessons=advice.lessons)
     if choice.device != HOST or tight(plan):
         plan = _refined(plan, shape_of=headers, options=options, advice=advice, ask=ask)
@@ -64,7 +80,7 @@ def place(headers: tuple[Header, ...], options: LoadOptions, advice: Advice, *, 
         options=chosen,
         plan=plan,
         where=where,
-        free_before_bytes=device.free_bytes,
+        free_before_bytes=None if freed else device.free_bytes,  # measured while another model lay there
         fallbacks=_smaller(chosen, plan),
     )
 
@@ -119,6 +135,19 @@ def _smaller(options: LoadOptions, plan: MemoryPlan) -> tuple[LoadOptions, ...]:
     else:
         return ()
     return (msgspec.structs.replace(smaller, notices=(*options.notices, told)),)
+
+
+def gives_back(placing: Placing, status: EngineStatus) -> dict[str, int]:
+    """What becomes free when the model is unloaded, bytes by device, beyond what is called free while it is loaded.
+
+    Weights in the machine's own memory are pages of their file, which the system counts as available: they are none of
+    it. No more is promised there than the worker holds.
+    """
+    plan = placing.plan
+    freed = {load.id: load.needed_bytes for load in plan.devices}
+    mapped = sum(term.size_bytes for term in plan.terms if term.device == HOST and term.kind == "weights")
+    freed[HOST] = max(0, min(freed.get(HOST, 0) - mapped, status.rss_bytes or 0))
+    return freed
 
 
 def judge(placing: Placing, status: EngineStatus, metrics: Metrics) -> Judgement:

@@ -16,6 +16,7 @@ from typing import IO, Any, Generic, TypeVar, cast
 
 import msgspec
 
+from localinfer import decoding
 from localinfer.errors import StorageUnavailable
 
 T = TypeVar("T")
@@ -96,7 +97,7 @@ class Child(Generic[T]):
 
     def __init__(self, module: str, report: Any, log: Path) -> None:
         self.log = log
-        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(report)
+        self._decoder = decoding.msgpack(report)
         self._oom_kills = _oom_kills()
         try:
             log.parent.mkdir(parents=True, exist_ok=True)

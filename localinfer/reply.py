@@ -12,7 +12,7 @@ from localinfer.chat.detokenizer import Detokenizer
 from localinfer.chat.reasoning import TAGS, ReasoningSplitter
 from localinfer.chat.template import ChatTemplate, encode_text
 from localinfer.errors import BadRequest, ContextOverflow
-from localinfer.types import GenerationRequest, Prefilled, Queued, Reasoning, Text, TokenLogprob
+from localinfer.types import GenerationRequest, Prefilled, Queued, Reasoning, Text, TokenCount, TokenLogprob
 
 PLAIN_TURN = "\nUser:"
 
@@ -182,6 +182,15 @@ class Encoder:
             tags=self._tags if chat else {},
         )
         return reply, job
+
+    def count(self, request: GenerationRequest) -> TokenCount:
+        """How many tokens ``request`` is generated from. Raises ``BadRequest``, ``ModelFileInvalid``."""
+        tokens, _ = self._tokens(request)
+        contents = (message.content for message in request.messages)
+        return TokenCount(
+            total=len(tokens),
+            by_message=tuple(len(self._tokenizer.encode(content, special=False)) for content in contents),
+        )
 
     def _check_ids(self, param: str, ids: Iterable[int]) -> None:
         for token in ids:

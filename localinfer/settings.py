@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 import msgspec
 import platformdirs
 
+from localinfer import decoding
 from localinfer.errors import BadRequest, StorageUnavailable
 from localinfer.types import Value
 
@@ -33,7 +34,9 @@ class Settings(Value, frozen=True):
 
     ``model`` is the model reference used when none is given. ``offline`` forbids every use of the network.
     ``model_folders`` are folders with models of the person's own; in the environment they are separated as in PATH.
-    The others are defaults of the same fields of ``LoadOptions``.
+    ``theme`` names a theme of the application; ``keys`` gives actions of the application other keys, one (``"f5"``) or
+    several (``["f5", "ctrl+t"]``), and is read from the file only. The others are defaults of the same fields of
+    ``LoadOptions``.
     """
 
     model: str | None = None
@@ -43,6 +46,11 @@ class Settings(Value, frozen=True):
     device: str | None = None
     kv_type: Literal["f16", "q8_0", "q4_0"] = "f16"
     model_folders: tuple[str, ...] = ()
+    theme: str | None = None
+    keys: dict[str, str | tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
+Origin = Literal["default", "file", "environment"]
 
 
 def models_dir() -> Path:
@@ -53,6 +61,11 @@ def models_dir() -> Path:
 def builds_dir() -> Path:
     """The folder of the builds of llama.cpp that were made for this machine's graphics cards."""
     return _under_home("builds") or platformdirs.user_data_path(_APP, appauthor=False) / "builds"
+
+
+def history_file() -> Path:
+    """The file of the person's conversations; it need not exist. They are data to keep, not state to lose."""
+    return _under_home("history.db") or platformdirs.user_data_path(_APP, appauthor=False) / "history.db"
 
 
 def log_dir() -> Path:
@@ -104,6 +117,32 @@ def load() -> Settings:
     return msgspec.structs.replace(Settings(), **_from_file(config_file()) | _from_environment())
 
 
+def origins() -> dict[str, Origin]:
+    """Where each setting in force comes from. Raises as ``load``."""
+    found: dict[str, Origin] = dict.fromkeys(_TYPES, "default")
+    found |= dict.fromkeys(_from_file(config_file()), "file")
+    return found | dict.fromkeys(_from_environment(), "environment")
+
+
+def parse(text: str, where: str) -> dict[str, object]:
+    """The settings in ``text``, the content of a settings file. Raises ``BadRequest`` naming ``where``."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadRequest(f"The settings file {where} is not valid TOML: {error}.", "Correct that line.") from error
+    for key in data:
+        if key not in _TYPES:
+            near = difflib.get_close_matches(key, _TYPES, n=1)
+            hint = f"Did you mean “{near[0]}”?" if near else f"The settings are: {', '.join(_TYPES)}."
+            raise BadRequest(f"The settings file {where} has an unknown setting “{key}”.", hint, param=key)
+    return {key: _convert(key, value, f"“{key}” in {where}", strict=True) for key, value in data.items()}
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"{_PREFIX}{name.upper()}"
+
+
 def _under_home(name: str) -> Path | None:
     value = os.environ.get(f"{_PREFIX}HOME")
     if not value:
@@ -116,33 +155,29 @@ def _under_home(name: str) -> Path | None:
 
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Settings)}
 _LISTS = {"model_folders"}
+_FILE_ONLY = {"keys"}
 
 
 def _from_file(path: Path) -> dict[str, object]:
     try:
-        data = tomllib.loads(read_file(path, _MOST_BYTES).decode("utf-8"))
+        text = read_file(path, _MOST_BYTES).decode("utf-8")
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise BadRequest(f"The settings file {path} is not valid TOML: {error}.", "Correct that line.") from error
     except OSError as error:
         raise StorageUnavailable(
             f"The settings file {path} cannot be read: {error.strerror}.",
             f"Make it a readable file, or set {_PREFIX}HOME to another folder.",
         ) from error
-    for key in data:
-        if key not in _TYPES:
-            near = difflib.get_close_matches(key, _TYPES, n=1)
-            hint = f"Did you mean “{near[0]}”?" if near else f"The settings are: {', '.join(_TYPES)}."
-            raise BadRequest(f"The settings file {path} has an unknown setting “{key}”.", hint, param=key)
-    return {key: _convert(key, value, f"“{key}” in {path}", strict=True) for key, value in data.items()}
+    return parse(text, str(path))
 
 
 def _from_environment() -> dict[str, object]:
     values: dict[str, object] = {}
     for key in _TYPES:
-        name = f"{_PREFIX}{key.upper()}"
-        if text := os.environ.get(name):
+        name = variable(key)
+        if key not in _FILE_ONLY and (text := os.environ.get(name)):
             parts = [part for part in text.split(os.pathsep) if part]
             values[key] = _convert(key, parts if key in _LISTS else text, name, strict=False)
     return values
@@ -150,7 +185,7 @@ def _from_environment() -> dict[str, object]:
 
 def _convert(key: str, value: object, where: str, *, strict: bool) -> object:
     try:
-        converted: object = msgspec.convert(value, _TYPES[key], strict=strict)
+        converted: object = decoding.convert(value, _TYPES[key], strict=strict)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The setting {where} is wrong: {error}.", f"Correct or remove {where}.", param=key) from error
     return converted

@@ -61,7 +61,7 @@ class GenerationRequest(Value, frozen=True):
     """What to generate from: exactly one of ``messages`` (chat template), ``prompt`` (raw text) and ``token_ids``.
 
     ``max_tokens`` None means until the model stops or the context ends. ``ignore_eos`` generates past the end of the
-    answer, for benchmarks.
+    answer, for benchmarks. ``label`` says who asks, for people to read; nothing depends on it.
     """
 
     messages: tuple[Message, ...] = ()
@@ -71,6 +71,7 @@ class GenerationRequest(Value, frozen=True):
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    label: str = ""
 
 
 class LoadOptions(Value, frozen=True):
@@ -102,7 +103,8 @@ class LoadOptions(Value, frozen=True):
 
 class ModelInfo(Value, frozen=True):
     """One loaded model as it really is. ``placement`` is measured after the load, never what was asked for;
-    ``gpu_layers`` of ``layers``, the output layer counted, are on a GPU."""
+    ``gpu_layers`` of ``layers``, the output layer counted, are on a GPU. ``quantization`` is the type most weights
+    have."""
 
     name: str
     backend: str
@@ -114,6 +116,7 @@ class ModelInfo(Value, frozen=True):
     weights_bytes: int
     kv_bytes: int
     placement: str
+    quantization: str = ""
     threads: int | None = None
     gpu_layers: int = 0
     layers: int = 0
@@ -243,6 +246,30 @@ class EngineStatus(Value, frozen=True):
     model: ModelInfo | None = None
 
 
+class Active(Value, frozen=True):
+    """One generation as its engine sees it; ``label`` is its request's. ``queued`` lasts until the first of its prompt
+    has been processed, ``decode`` begins with its first token. When it is over its figures are final; one that failed
+    has no finish reason."""
+
+    id: int
+    label: str
+    state: Literal["queued", "prefill", "decode", "over"]
+    metrics: Metrics
+    submitted_ns: int
+    ended_ns: int | None = None
+
+
+class TokenCount(Value, frozen=True):
+    """How many tokens a prompt is to one model, whether or not its context holds them.
+
+    ``total`` is the prompt as it would be sent, ``by_message`` the content of each message alone: what is left of the
+    total is the chat template's.
+    """
+
+    total: int
+    by_message: tuple[int, ...] = ()
+
+
 class Submit(Value, frozen=True, tag=True):
     """Command: generate. ``id`` is chosen by the application side and never reused."""
 
@@ -256,7 +283,14 @@ class Cancel(Value, frozen=True, tag=True):
     id: int
 
 
-Command = Submit | Cancel
+class Count(Value, frozen=True, tag=True):
+    """Command: count the tokens of what ``request`` would be generated from. ``id`` is as in ``Submit``."""
+
+    id: int
+    request: GenerationRequest
+
+
+Command = Submit | Cancel | Count
 
 
 class LoadProgress(Value, frozen=True, tag=True):
@@ -287,4 +321,12 @@ class Stepped(Value, frozen=True, tag=True):
     threads: int | None
 
 
-Report = LoadProgress | Loaded | Fatal | Stepped
+class Counted(Value, frozen=True, tag=True):
+    """Report: the answer to ``Count``: one of ``count`` and ``error``."""
+
+    id: int
+    count: TokenCount | None = None
+    error: Fault | None = None
+
+
+Report = LoadProgress | Loaded | Fatal | Stepped | Counted

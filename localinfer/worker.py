@@ -1,8 +1,8 @@
 """The worker's main loop: commands in, one forward pass at a time, typed events out.
 
-Three threads: the reader takes frames and ends the process when the application is gone; the encoder renders templates
-and tokenises, so that a long prompt never holds up a step; the main thread owns the model. One ``step`` of the backend
-becomes one frame, and fast text shares frames.
+Three threads: the reader takes frames and ends the process when the application is gone; the encoder renders templates,
+tokenises and counts, so that a long prompt never holds up a step; the main thread owns the model. One ``step`` of the
+backend becomes one frame, and fast text shares frames.
 """
 
 import gc
@@ -27,6 +27,7 @@ from backends.base import (
     SequenceJob,
     StepEvent,
 )
+from localinfer import decoding
 from localinfer.errors import LocalInferError, OutOfMemory
 from localinfer.metrics import now_ns
 from localinfer.process import Channel, claim_stdio
@@ -34,6 +35,8 @@ from localinfer.reply import Encoder, Reply
 from localinfer.types import (
     Cancel,
     Command,
+    Count,
+    Counted,
     Done,
     Event,
     Failed,
@@ -52,7 +55,7 @@ HOLD_NS = 45_000_000  # text that follows other text may wait so long for compan
 # What the encoder thread and the reader thread hand to the model thread.
 Encoded = tuple[int, Reply, SequenceJob] | tuple[int, LocalInferError, None]
 Inbox: TypeAlias = "queue.SimpleQueue[Encoded | Cancel]"
-Outbox: TypeAlias = "queue.SimpleQueue[Submit]"
+Outbox: TypeAlias = "queue.SimpleQueue[Submit | Count]"
 
 
 class Worker:
@@ -170,10 +173,10 @@ def _error(error: Exception) -> LocalInferError:
 
 def _read(channel: Channel, inbox: Inbox, outbox: Outbox) -> None:
     """Reader thread: sort commands; end the process, whatever the model is doing, when the application is gone."""
-    decoder: msgspec.msgpack.Decoder[Command] = msgspec.msgpack.Decoder(Command)
+    decoder: msgspec.msgpack.Decoder[Command] = decoding.msgpack(Command)  # type: ignore[arg-type]
     try:
         while (command := channel.receive(decoder)) is not None:
-            if isinstance(command, Submit):
+            if isinstance(command, Submit | Count):
                 outbox.put(command)
             else:
                 inbox.put(command)
@@ -181,14 +184,31 @@ def _read(channel: Channel, inbox: Inbox, outbox: Outbox) -> None:
         os._exit(0)
 
 
-def _encode(encoder: Encoder, inbox: Inbox, outbox: Outbox) -> None:
-    """Encoder thread: requests to token ids, in order of arrival."""
+def _encode(encoder: Encoder, channel: Channel, inbox: Inbox, outbox: Outbox) -> None:
+    """Encoder thread: requests to token ids or to their number, in order of arrival."""
     while True:
-        submit = outbox.get()
-        try:
-            inbox.put((submit.id, *encoder.encode(submit.id, submit.request)))
-        except Exception as error:  # whatever a template or a tokenizer does, only this request fails
-            inbox.put((submit.id, _error(error), None))
+        command = outbox.get()
+        if isinstance(command, Submit):
+            inbox.put(_encoded(encoder, command))
+        else:
+            channel.send(_counted(encoder, command))
+
+
+# Whatever a template or a tokenizer does, only this one request fails.
+
+
+def _encoded(encoder: Encoder, submit: Submit) -> Encoded:
+    try:
+        return submit.id, *encoder.encode(submit.id, submit.request)
+    except Exception as error:
+        return submit.id, _error(error), None
+
+
+def _counted(encoder: Encoder, command: Count) -> Counted:
+    try:
+        return Counted(id=command.id, count=encoder.count(command.request))
+    except Exception as error:
+        return Counted(id=command.id, error=_error(error).fault())
 
 
 def _serve(channel: Channel, options: LoadOptions, inbox: Inbox, outbox: Outbox) -> None:
@@ -202,12 +222,12 @@ def _serve(channel: Channel, options: LoadOptions, inbox: Inbox, outbox: Outbox)
 
     backend = backends.load(options, progress)
     encoder = Encoder(backend)
-    threading.Thread(target=_encode, args=(encoder, inbox, outbox), name="encoder", daemon=True).start()
     info = msgspec.structs.replace(backend.info, notices=(*options.notices, *backend.info.notices, *encoder.notices))
     # What is loaded stays; walking through it again and again would cost time between steps.
     gc.collect()
     gc.freeze()
     channel.send(Loaded(info=info, at_ns=now_ns()))
+    threading.Thread(target=_encode, args=(encoder, channel, inbox, outbox), name="encoder", daemon=True).start()
     Worker(channel, backend, inbox).run()
 
 
@@ -216,7 +236,7 @@ def main() -> None:
     # The encoder thread's Python must not keep the model thread waiting between steps.
     sys.setswitchinterval(0.0005)
     channel = claim_stdio()
-    options = channel.receive(msgspec.msgpack.Decoder(LoadOptions))
+    options = channel.receive(decoding.msgpack(LoadOptions))
     if options is None:
         return
     inbox: Inbox = queue.SimpleQueue()

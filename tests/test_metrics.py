@@ -74,6 +74,19 @@ def test_the_reason_it_finished() -> None:
     assert watch.metrics().finish_reason == "length"
 
 
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 100)), min_size=2, max_size=60), st.integers(0, 60))
+def test_reading_along_does_not_change_the_figures(steps: list[tuple[int, int]], every: int) -> None:
+    read, unread = Stopwatch(0), Stopwatch(0)
+    at_ms = 0
+    for number, (tokens, gap_ms) in enumerate(steps):
+        at_ms += gap_ms
+        for watch in (read, unread):
+            watch.observe(Text(text="x", tokens=tokens, at_ns=at_ms * MS), at_ms * MS)
+        if every and number % every == 0:
+            read.metrics()
+    assert read.metrics() == unread.metrics()
+
+
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0, 1))
 def test_a_percentile_lies_among_the_values_and_grows_with_the_fraction(values: list[float], fraction: float) -> None:
     ordered = sorted(values)

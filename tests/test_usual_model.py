@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from localinfer import engines
 from localinfer.advice import Advice
+from localinfer.engines import opening
 from localinfer.models.catalog import catalog
 from localinfer.models.progress import FetchProgress
 from tests.models.machines import cpu_only
@@ -21,7 +21,7 @@ class Here(Advice):
 
 def usual() -> tuple[str, list[str]]:
     said: list[FetchProgress] = []
-    return engines.usual(Here(), said.append), [report.notice for report in said]
+    return opening.usual(Here(), said.append), [report.notice for report in said]
 
 
 def test_the_persons_own_choice_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_else_the_best_that_is_here(starter_model: Path, monkeypatch: pytest.Mon
 
 
 def test_else_the_starter_and_a_word_about_a_better_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "Advice", Here)
+    monkeypatch.setattr(opening, "Advice", Here)
     name, (told,) = usual()
     assert name == catalog().starter.id
     assert "would answer better on this machine: localinfer pull" in told

@@ -119,6 +119,7 @@ class LlamaCppBackend:
             name=options.name,
             backend="llama.cpp",
             description=self._model.describe(),
+            quantization=self._model.quantization,
             context=length,
             slots=options.slots,
             vocabulary=self._model.n_vocab,

@@ -5,6 +5,7 @@ Pointers never leave this module except as the ``pointer`` of an object that own
 
 import ctypes
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ KV_TYPES = {
     "q4_0": (lib.GGML_TYPE_Q4_0, 18 / 32),
 }
 PARTIAL = 1  # LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY: the recurrent or sliding-window part
+_QUANTIZATION = re.compile(r"\s((?:I?Q|TQ|F|BF|MXFP|NVFP)\d[\w]*)(?: - ([SML])\w+)?")
 _MEMORY_WORDS = ("failed to allocate", "out of memory", "unable to allocate")
 
 
@@ -97,6 +99,12 @@ class NativeModel:
         buffer = ctypes.create_string_buffer(256)
         lib.llama_model_desc(self.pointer, buffer, len(buffer))
         return buffer.value.decode("utf-8", "replace")
+
+    @property
+    def quantization(self) -> str:
+        """The type most weights have, in the usual short form: Q4_K_M for what llama.cpp calls "Q4_K - Medium"."""
+        match = _QUANTIZATION.search(self.describe())
+        return f"{match[1]}_{match[2][0]}" if match and match[2] else match[1] if match else ""
 
     def kv_bytes_per_token(self, kv_type: str) -> int:
         """KV cache bytes of one token if every layer kept every token: layers x KV heads x (key + value) x type.

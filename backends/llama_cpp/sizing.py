@@ -10,8 +10,7 @@ import os
 import traceback
 from collections.abc import Callable
 
-import msgspec
-
+from localinfer import decoding
 from localinfer.errors import LocalInferError
 from localinfer.machine import available_memory_bytes
 from localinfer.models.sizes import SizeReport, SizeRequest, Sizes
@@ -36,7 +35,7 @@ def main() -> None:
     os.environ.setdefault("GGML_NO_BACKTRACE", "1")
     with contextlib.suppress(Exception):  # while the first request is on its way; it is told what is wrong
         importlib.import_module("backends.llama_cpp.sizer")
-    decoder = msgspec.msgpack.Decoder(SizeRequest)
+    decoder = decoding.msgpack(SizeRequest)
     measure: Callable[[SizeRequest], Sizes] | None = None
     while (request := channel.receive(decoder)) is not None:
         try:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from backends.base import SequenceJob
+from localinfer import decoding
 from localinfer.errors import BadRequest, LocalInferError
 
 DEFAULT_TEXT = """\
@@ -78,7 +79,7 @@ def parse_script(query: str) -> Script:
         if key not in types:
             raise BadRequest(f"A script has no “{key}”.", f"It has: {', '.join(types)}.", param=key)
         try:
-            values[key] = msgspec.convert(value, types[key], strict=False)
+            values[key] = decoding.convert(value, types[key], strict=False)
         except msgspec.ValidationError as error:
             raise BadRequest(f"The script's “{key}” cannot be “{value}”.", f"{error}.", param=key) from error
     return Script(**values)

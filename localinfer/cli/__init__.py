@@ -3,21 +3,49 @@
 import contextlib
 import os
 import sys
+from functools import partial
 
 
 def main() -> None:
     """The console script: every failure ends in one clear line and the right exit code."""
     _occupy_streams()
     try:
-        from localinfer.cli.commands import app
-        from localinfer.cli.failures import guarded
-
-        code = guarded(lambda: app(standalone_mode=False))
-        _flush()
+        code = _screen() if not sys.argv[1:] and in_a_terminal() else _command()
     except KeyboardInterrupt:  # between the commands' own handling of it
         sys.stderr.write("Stopped.\n")
         code = 130
     sys.exit(code)
+
+
+def in_a_terminal() -> bool:
+    """Whether there is a screen to draw on and a person to type."""
+    usable = os.environ.get("TERM", "" if os.name == "posix" else "console") not in ("", "dumb", "unknown")
+    return usable and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _screen() -> int:
+    """The terminal application; the parser of the command line, which takes a tenth of a second, is not needed."""
+    try:
+        from localinfer.cli.screen import open_screen
+
+        return open_screen()
+    except Exception as error:
+        from localinfer.cli.failures import guarded
+
+        return guarded(partial(_raise, error))
+
+
+def _command() -> int:
+    from localinfer.cli.commands import app
+    from localinfer.cli.failures import guarded
+
+    code = guarded(lambda: app(standalone_mode=False))
+    _flush()
+    return code
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _occupy_streams() -> None:

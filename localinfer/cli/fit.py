@@ -10,20 +10,10 @@ import msgspec
 from localinfer.advice import Advice, Entry
 from localinfer.cli import console, words
 from localinfer.lookup import Looked, look_up
+from localinfer.models.explain import SOURCES, TERMS
 from localinfer.models.plan import HOST, Ask, DeviceLoad, MemoryPlan, Term
 from localinfer.models.shape import ModelShape
 
-_TERMS = {
-    "weights": "weights",
-    "repacked": "weights, repacked",
-    "kv": "KV cache",
-    "state": "recurrent state",
-    "compute": "compute buffers",
-    "projector": "projector",
-    "draft": "draft model",
-    "speech": "speech model",
-    "overhead": "the program itself",
-}
 _FULL, _MARGIN, _FREE = "█", "▒", "░"
 
 
@@ -65,6 +55,7 @@ def show(reference: str, ask: Ask, *, offline: bool) -> None:
 def plan_object(plan: MemoryPlan) -> dict[str, object]:
     """A plan as JSON has it, with the sums a reader would otherwise have to make."""
     made: dict[str, object] = msgspec.to_builtins(plan)
+    made.pop("traffic", None)
     made["total_bytes"] = plan.total_bytes
     made["terms"] = [
         {"kind": term.kind, "device": term.device, "size_bytes": term.size_bytes, "source": term.source}
@@ -159,9 +150,8 @@ def _device(load: DeviceLoad, terms: Iterable[Term]) -> None:
     filled = round(width * load.needed_bytes / whole)
     kept = min(width - filled, round(width * load.margin_bytes / whole))
     console.write(f"  {_FULL * filled}{_MARGIN * kept}{_FREE * (width - filled - kept)}\n")
-    for term in sorted(terms, key=lambda term: [*_TERMS].index(term.kind)):
-        by = {"oracle": "said by llama.cpp", "formula": "estimated", "measured": "measured here"}[term.source]
-        console.write(f"  {_TERMS[term.kind]:<20} {words.gib(term.size_bytes):>9}  {by}\n")
+    for term in sorted(terms, key=lambda term: [*TERMS].index(term.kind)):
+        console.write(f"  {TERMS[term.kind]:<20} {words.gib(term.size_bytes):>9}  {SOURCES[term.source]}\n")
     console.write(f"  {'left free on purpose':<20} {words.gib(load.margin_bytes):>9}\n")
 
 

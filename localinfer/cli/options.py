@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from localinfer.types import LoadOptions
+from localinfer.cli.loading import load_options
 
 _GROUP = "Engine"
 
@@ -39,29 +39,4 @@ Force = Annotated[
     typer.Option("--force", help="Load even what does not fit by the memory plan.", rich_help_panel=_GROUP),
 ]
 
-
-def load_options(
-    *,
-    backend: str | None,
-    device: str | None,
-    threads: int | None,
-    kv: str | None,
-    context: int | None,
-    require_gpu: bool,
-    slots: int = 1,
-) -> LoadOptions:
-    """Options from the command line over those from the settings."""
-    from localinfer import settings
-
-    mine = settings.load()
-    return LoadOptions(
-        backend=backend or "llama.cpp",
-        model="",
-        name="",
-        context=context or mine.context,
-        slots=slots,
-        threads=threads or mine.threads,
-        kv_type=kv or mine.kv_type,
-        device=device or mine.device,
-        require_gpu=require_gpu,
-    )
+__all__ = ["Backend", "Context", "Device", "Force", "Kv", "Offline", "RequireGpu", "Threads", "load_options"]

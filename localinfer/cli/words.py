@@ -3,31 +3,12 @@
 from collections.abc import Sequence
 
 from localinfer.cli import console
-from localinfer.models.explain import download_size, gib
-from localinfer.models.plan import HOST, MemoryPlan, Range
+from localinfer.models.explain import DASH, count, download_size, gib, speed, tokens
+from localinfer.models.plan import HOST, MemoryPlan
 
-DASH = "–"
 GAP = "  "
 
 __all__ = ["DASH", "count", "download_size", "gib", "speed", "table", "tokens", "verdict"]
-
-
-def speed(expected: Range | None) -> str:
-    """Tokens per second: "35–85", "0.3–0.8"; a dash where nothing is known."""
-    if expected is None:
-        return DASH
-    low, high = (f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" for value in (expected.low, expected.high))
-    return low if low == high else f"{low}–{high}"
-
-
-def tokens(number: int) -> str:
-    """A context: "8,192", "32k" where it is whole thousands of 1,024."""
-    return f"{number // 1024}k" if number >= 1024 and number % 1024 == 0 else f"{number:,}"
-
-
-def count(number: int) -> str:
-    """Parameters: "135M", "8.2B"."""
-    return f"{number / 1e9:.1f}B" if number >= 999.5e6 else f"{number / 1e6:.0f}M"
 
 
 def verdict(plan: MemoryPlan | None) -> str:

@@ -1,26 +1,21 @@
 """From a model reference to an engine that answers: acquire, check the file, plan the memory, choose the backend."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from localinfer import settings
 from localinfer.acquire import acquire
 from localinfer.advice import Advice
-from localinfer.engine import WorkerEngine
+from localinfer.engines.opened import Opened
 from localinfer.errors import ModelFileInvalid
 from localinfer.models import gguf
 from localinfer.models.catalog import catalog
 from localinfer.models.explain import download_size
 from localinfer.models.progress import FetchProgress
+from localinfer.models.store import ModelRef
 from localinfer.placing import Placing, place
 from localinfer.types import LoadOptions
-
-
-class Opened(WorkerEngine):
-    """An engine whose memory was planned: ``placing`` is None where there was nothing to plan."""
-
-    placing: Placing | None = None
 
 
 def open_engine(
@@ -40,10 +35,37 @@ def open_engine(
     ``StorageUnavailable``, ``BackendUnavailable``.
     """
     if options.backend == "scripted":
-        options = msgspec.structs.replace(options, model=reference or "", name="scripted")
-        return Opened(options, settings.log_dir())
+        return opened(scripted(options, reference), None)
     advice = Advice(measure=False)
     found = acquire(reference or usual(advice, progress), offline=offline, progress=progress)
+    placing = planned(found, options, advice, force=force)
+    return opened(placing.options, placing)
+
+
+def opened(options: LoadOptions, placing: Placing | None) -> Opened:
+    """The engine that loads by ``options``; its worker starts when it is needed."""
+    engine = Opened(options, settings.log_dir(), placing.fallbacks if placing else ())
+    engine.placing = placing
+    return engine
+
+
+def scripted(options: LoadOptions, script: str | None) -> LoadOptions:
+    """How the scripted backend is loaded: there is nothing to fetch, nor to plan."""
+    return msgspec.structs.replace(options, model=script or "", name="scripted")
+
+
+def planned(
+    found: ModelRef,
+    options: LoadOptions,
+    advice: Advice,
+    *,
+    force: bool = False,
+    freed: Mapping[str, int] | None = None,
+) -> Placing:
+    """Where the model goes, after its file was checked. ``freed`` is what the loaded model gives back, by device.
+
+    Raises ``ModelFileInvalid``, ``DoesNotFit``, ``BackendUnavailable``, ``BadRequest``.
+    """
     headers = gguf.check_all(found.paths)
     if headers[0].architecture in ("clip", "t5encoder"):
         raise ModelFileInvalid(
@@ -56,10 +78,7 @@ def open_engine(
         raise ModelFileInvalid("The name of the model's file is not valid Unicode.", "Rename the file.") from error
     parts = tuple(str(path) for path in found.paths[1:])
     options = msgspec.structs.replace(options, model=str(found.path), parts=parts, name=found.name)
-    placing = place(headers, options, advice, force=force)
-    engine = Opened(placing.options, settings.log_dir(), placing.fallbacks)
-    engine.placing = placing
-    return engine
+    return place(headers, options, advice, force=force, freed=freed)
 
 
 def usual(advice: Advice, progress: Callable[[FetchProgress], None]) -> str:

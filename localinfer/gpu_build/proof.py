@@ -8,9 +8,7 @@ import time
 import traceback
 from pathlib import Path
 
-import msgspec
-
-from localinfer import builds
+from localinfer import builds, decoding
 from localinfer.builds import LlamaBuild
 from localinfer.errors import BackendUnavailable, LocalInferError
 from localinfer.machine.values import Build
@@ -159,7 +157,7 @@ def _ask(order: Order, log: Path, timeout_s: float) -> tuple[list[Report], Death
 def main() -> None:
     """Do what the first frame orders and report it."""
     channel = claim_stdio()
-    order = channel.receive(msgspec.msgpack.Decoder(Order))
+    order = channel.receive(decoding.msgpack(Order))
     if order is None:
         return
     try:

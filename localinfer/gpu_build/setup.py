@@ -22,7 +22,7 @@ from localinfer.errors import BackendUnavailable, DownloadFailed, NotEnoughDisk,
 from localinfer.gpu_build import pip
 from localinfer.gpu_build.plan import Plan
 from localinfer.gpu_build.proof import Proof, prove
-from localinfer.models.lock import try_exclusive
+from localinfer.lock import try_exclusive
 
 Progress = Callable[[str], None]
 

@@ -6,8 +6,20 @@ from localinfer.machine.devices import short
 from localinfer.machine.look import look
 from localinfer.machine.memory import available_memory_bytes, total_memory_bytes
 from localinfer.machine.nvidia import NvidiaGpu, nvidia_gpus
+from localinfer.machine.pulse import PulseReader
 from localinfer.machine.sources import Sources, usable_cpus
-from localinfer.machine.values import Build, BuildDevice, Choice, Cpu, Device, Machine, Power, Problem
+from localinfer.machine.values import (
+    Build,
+    BuildDevice,
+    Choice,
+    Cpu,
+    Device,
+    GpuPulse,
+    Machine,
+    Power,
+    Problem,
+    Pulse,
+)
 
 __all__ = [
     "Build",
@@ -15,10 +27,13 @@ __all__ = [
     "Choice",
     "Cpu",
     "Device",
+    "GpuPulse",
     "Machine",
     "NvidiaGpu",
     "Power",
     "Problem",
+    "Pulse",
+    "PulseReader",
     "Sources",
     "available_cores",
     "available_memory_bytes",

@@ -35,6 +35,7 @@ _NAMES = ("hw.memsize", "machdep.cpu.brand_string", "kern.osproductversion", "io
 
 SYSCTL = ("/usr/sbin/sysctl", *_NAMES)
 PROFILER = ("/usr/sbin/system_profiler", "SPDisplaysDataType")
+REGISTRY = ("/usr/sbin/ioreg", "-r", "-d", "1", "-w", "0", "-c", "IOAccelerator")
 
 # GiB of memory and the recommended share on macOS 26, as logged by users' programs. The chip makes no difference.
 _SHARES = ((8, 0.667), (16, 0.74), (24, 0.74), (32, 0.78), (64, 0.81), (128, 0.84))
@@ -87,6 +88,14 @@ def gpu(sources: Sources, available_bytes: int, recommended_bytes: int | None = 
         gpu_cores=cores,
         wired_limit_bytes=limit_bytes or None,
     )
+
+
+def gpu_use(sources: Sources) -> tuple[float | None, int | None]:
+    """How busy the GPU of an Apple chip is, 0 to 1, and the bytes of memory it holds, as its driver tells everybody."""
+    told = sources.run(*REGISTRY)
+    busy = re.search(r'"Device Utilization %"\s*=\s*(\d{1,3})\b', told)
+    held = re.search(r'"In use system memory"\s*=\s*(\d{1,15})\b', told)
+    return min(1.0, int(busy[1]) / 100) if busy else None, int(held[1]) if held else None
 
 
 def working_set_bytes(memory_bytes: int, version: str | None = None) -> int:

@@ -1,6 +1,7 @@
 """The control groups of Linux (versions 1 and 2): what they allow this process of processor time and memory."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 from localinfer.machine.sources import Sources
@@ -37,6 +38,21 @@ def cpu_quota(sources: Sources) -> float:
     for group in _groups(sources, "cpu"):
         quotas.append(_quota(sources.read(f"{group}/cpu.cfs_quota_us"), sources.read(f"{group}/cpu.cfs_period_us")))
     return min(quotas)
+
+
+def quota_use(sources: Sources) -> tuple[float, float] | None:
+    """The tightest quota in cores, and the seconds of processor time its group has used; None without a quota."""
+    uses = []
+    for group in _groups(sources, ""):
+        time, _, period = sources.read(f"{group}/cpu.max").partition(" ")
+        used = re.search(r"(?m)^usage_usec (\d+)$", sources.read(f"{group}/cpu.stat"))
+        uses.append((_quota(time, period), int(used[1]) / 1e6 if used else None))
+    for group in _groups(sources, "cpu"):
+        quota = _quota(sources.read(f"{group}/cpu.cfs_quota_us"), sources.read(f"{group}/cpu.cfs_period_us"))
+        used_ns = sources.read(f"{_ROOT}/cpuacct{group.removeprefix(f'{_ROOT}/cpu')}/cpuacct.usage").strip()
+        uses.append((quota, int(used_ns) / 1e9 if used_ns.isdecimal() else None))
+    quota, used_s = min(uses, key=lambda use: use[0])
+    return None if used_s is None or quota >= NO_QUOTA else (quota, used_s)
 
 
 def _quota(time: str, period: str) -> float:

@@ -4,13 +4,19 @@ from localinfer.machine import cgroups
 from localinfer.machine.sources import HERE, Sources
 
 
+def memory_bytes(sources: Sources = HERE) -> tuple[int, int]:
+    """What ``total_memory_bytes`` and ``available_memory_bytes`` say, asked once."""
+    total, available = sources.memory()
+    for limit, room in cgroups.memory(sources):
+        total, available = min(total, limit), min(available, room)
+    return total, available
+
+
 def total_memory_bytes(sources: Sources = HERE) -> int:
     """The memory there is, or the most that this process's control groups allow."""
-    total, _ = sources.memory()
-    return min([total, *(limit for limit, _ in cgroups.memory(sources))])
+    return memory_bytes(sources)[0]
 
 
 def available_memory_bytes(sources: Sources = HERE) -> int:
     """Memory that can be used now without swapping, within this process's control group and those above it."""
-    _, available = sources.memory()
-    return min([available, *(room for _, room in cgroups.memory(sources))])
+    return memory_bytes(sources)[1]

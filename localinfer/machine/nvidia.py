@@ -5,11 +5,13 @@ It asks the driver, never an inference library, so that it can say when a build 
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from localinfer.errors import BackendUnavailable
 from localinfer.machine.sources import plain
+from localinfer.machine.values import GpuPulse
 from localinfer.types import Value
 
 UNKNOWN = "?"
@@ -64,16 +66,77 @@ def nvidia_gpus(nvml: Any = None) -> tuple[NvidiaGpu, ...]:
             nvml.nvmlShutdown()
 
 
+class NvidiaWatch:
+    """The NVIDIA cards, asked again and again through one connection to the driver. Raises nothing.
+
+    ``names`` are those of the cards, none where the driver does not answer. What a card does not support is asked once.
+    ``throttled`` is the name of a card that is slowed down and the reason, as of the last ``pulses``.
+    """
+
+    def __init__(self, nvml: Any = None) -> None:
+        self._nvml = _told(None, lambda: import_module("pynvml")) if nvml is None else nvml
+        self._open = _told(False, lambda: self._nvml.nvmlInit() or True)
+        self._unsupported: set[tuple[int, str]] = set()
+        self.throttled = ("", "")
+        count = _told(0, lambda: int(self._nvml.nvmlDeviceGetCount())) if self._open else 0
+        self._handles = [_told(None, partial(self._nvml.nvmlDeviceGetHandleByIndex, index)) for index in range(count)]
+        self.names = [_name(self._nvml, handle, index) for index, handle in enumerate(self._handles)]
+
+    def pulses(self) -> list[GpuPulse]:
+        """What each card is doing now; the ids are as without any inference library."""
+        self.throttled = ("", "")
+        return [
+            self._pulse(index, handle, name)
+            for index, (handle, name) in enumerate(zip(self._handles, self.names, strict=True))
+        ]
+
+    def close(self) -> None:
+        """Leave the driver."""
+        if self._open:
+            self._open = _told(False, lambda: self._nvml.nvmlShutdown() and False)
+            self._handles, self.names = [], []
+
+    def _pulse(self, index: int, handle: Any, name: str) -> GpuPulse:
+        nvml = self._nvml
+
+        def ask(call: str, *arguments: Any, **options: Any) -> Any:
+            question = (index, f"{call}{options}")
+            if question in self._unsupported:
+                return None
+            try:
+                return getattr(nvml, call)(handle, *arguments, **options)
+            except Exception as error:  # foreign code: see _told
+                if getattr(error, "value", None) in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND):
+                    self._unsupported.add(question)
+                return None
+
+        memory = ask("nvmlDeviceGetMemoryInfo", version=nvml.nvmlMemory_v2) or ask("nvmlDeviceGetMemoryInfo")
+        use = ask("nvmlDeviceGetUtilizationRates")
+        temperature = ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)
+        milliwatts = ask("nvmlDeviceGetPowerUsage")
+        words = _told("", lambda: _throttled(int(ask("nvmlDeviceGetCurrentClocksThrottleReasons"))))
+        if words and not self.throttled[1]:
+            self.throttled = (name, words)
+        return GpuPulse(
+            id=f"CUDA{index}",
+            name=name,
+            load=_told(None, lambda: min(1.0, max(0.0, int(use.gpu) / 100))),
+            temperature_c=_told(None, lambda: float(temperature)),
+            used_bytes=_told(None, lambda: int(memory.used)),
+            total_bytes=_told(None, lambda: int(memory.total) - int(getattr(memory, "reserved", 0))),
+            power_w=_told(None, lambda: int(milliwatts) / 1000),
+        )
+
+
 def _gpu(nvml: Any, index: int, driver: str) -> NvidiaGpu:
     """The card at ``index``, of which the driver may not want to tell everything, or anything."""
-    unnamed = f"NVIDIA GPU {index}"
     handle = _told(None, lambda: nvml.nvmlDeviceGetHandleByIndex(index))
     # The second version sets apart what the driver keeps for itself; old drivers know the first only.
     memory = _told(None, lambda: nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2))
     memory = memory or _told(None, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
     capability = _told(None, lambda: nvml.nvmlDeviceGetCudaComputeCapability(handle))
     return NvidiaGpu(
-        name=plain(_told("", lambda: _text(nvml.nvmlDeviceGetName(handle)))) or unnamed,
+        name=_name(nvml, handle, index),
         total_bytes=_told(None, lambda: int(memory.total)),
         free_bytes=_told(None, lambda: int(memory.free)),
         reserved_bytes=_told(None, lambda: int(memory.reserved)),
@@ -82,6 +145,10 @@ def _gpu(nvml: Any, index: int, driver: str) -> NvidiaGpu:
         bandwidth=_told(None, lambda: _bandwidth(nvml, handle)),
         throttled=_told("", lambda: _throttled(int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)))),
     )
+
+
+def _name(nvml: Any, handle: Any, index: int) -> str:
+    return _told("", lambda: plain(_text(nvml.nvmlDeviceGetName(handle)))) or f"NVIDIA GPU {index}"
 
 
 def _bandwidth(nvml: Any, handle: Any) -> float | None:

@@ -82,6 +82,19 @@ class Sources:
         """Physical cores of the machine, and logical ones this process may run on."""
         return psutil.cpu_count(logical=False), len(usable_cpus())
 
+    def processor_seconds(self) -> tuple[float, float]:
+        """Seconds that the processors this process may run on were busy, and all of theirs, since the machine started.
+
+        Systems without affinity count all of the machine's.
+        """
+        with contextlib.suppress(Exception):  # psutil fails in many ways where the system keeps its figures to itself
+            usable = usable_cpus()
+            each = [times for cpu, times in enumerate(psutil.cpu_times(percpu=True)) if cpu in usable]
+            # A guest's time is part of its host's user time.
+            total = sum(sum(times) - getattr(times, "guest", 0) - getattr(times, "guest_nice", 0) for times in each)
+            return total - sum(times.idle + getattr(times, "iowait", 0) for times in each), total
+        return 0.0, 0.0
+
     def battery(self) -> tuple[float | None, bool | None] | None:
         """Percent and whether mains power is connected, from the system's own call; None without a battery."""
         with contextlib.suppress(Exception):  # each system fails in its own way, and some have no such call

@@ -8,7 +8,7 @@ import re
 
 from localinfer.machine import bandwidth
 from localinfer.machine.sources import Sources, plain
-from localinfer.machine.values import Device
+from localinfer.machine.values import Device, GpuPulse
 
 NVIDIA, AMD, INTEL = "10DE", "1002", "8086"
 
@@ -20,17 +20,47 @@ _INTEL_INTEGRATED_SLOT = "0000:00:02.0"
 
 def cards(sources: Sources, available_bytes: int) -> tuple[Device, ...]:
     """Every graphics card below /sys. ``available_bytes`` is the machine's memory that is free."""
-    if sources.system != "linux":
-        return ()
-    found: list[Device] = []
-    for entry in sources.entries("/sys/class/drm"):
+    return tuple(card for _, _, card in _listed(sources, available_bytes))
+
+
+def amd_cards(sources: Sources) -> list[tuple[str, Device]]:
+    """AMD's cards, each with its folder below /sys."""
+    return [(folder, card) for folder, maker, card in _listed(sources, 0) if maker == AMD]
+
+
+def amd_pulse(sources: Sources, folder: str, card: Device) -> GpuPulse:
+    """What AMD's driver tells of ``card`` now: of its own memory, and of what it borrows where it shares RAM."""
+    pools = ("vram", "gtt") if card.shares_ram else ("vram",)
+    used, total = (
+        sum(_number(sources, f"{folder}/mem_info_{pool}_{what}") for pool in pools) for what in ("used", "total")
+    )
+    monitor = next((f"{folder}/hwmon/{entry}" for entry in sources.entries(f"{folder}/hwmon")), "")
+    busy = _told(sources, f"{folder}/gpu_busy_percent")
+    millidegrees = _told(sources, f"{monitor}/temp1_input")
+    microwatts = _told(sources, f"{monitor}/power1_average") or _told(sources, f"{monitor}/power1_input")
+    return GpuPulse(
+        id=card.id,
+        name=card.name,
+        load=None if busy is None else min(1.0, busy / 100),
+        temperature_c=None if millidegrees is None else millidegrees / 1000,
+        used_bytes=used if total else None,
+        total_bytes=total or None,
+        power_w=None if microwatts is None else microwatts / 1e6,
+    )
+
+
+def _listed(sources: Sources, available_bytes: int) -> list[tuple[str, str, Device]]:
+    """The folder below /sys, the maker and the device of every card."""
+    found: list[tuple[str, str, Device]] = []
+    for entry in sources.entries("/sys/class/drm") if sources.system == "linux" else ():
         if re.fullmatch(r"card\d{1,3}", entry):
             folder = f"/sys/class/drm/{entry}/device"
             facts = dict(re.findall(r"(?m)^([A-Z_]+)=(.+)$", sources.read(f"{folder}/uevent")))
             maker, _, model = facts.get("PCI_ID", "").upper().partition(":")
             if maker in _MAKERS:
-                found.append(_card(sources, folder, f"GPU{len(found)}", maker, model, facts, available_bytes))
-    return tuple(found)
+                card = _card(sources, folder, f"GPU{len(found)}", maker, model, facts, available_bytes)
+                found.append((folder, maker, card))
+    return found
 
 
 def is_nvidia(card: Device) -> bool:
@@ -101,6 +131,10 @@ def _amd_name(sources: Sources, folder: str, model: str) -> str:
 
 
 def _number(sources: Sources, path: str) -> int:
+    return _told(sources, path) or 0
+
+
+def _told(sources: Sources, path: str) -> int | None:
     with contextlib.suppress(ValueError):
         return max(0, int(sources.read(path)))
-    return 0
+    return None

@@ -118,3 +118,34 @@ class Choice(Value, frozen=True):
     warning: str = ""
     fix: str = ""
     command: str = ""
+
+
+class GpuPulse(Value, frozen=True):
+    """What a graphics card is doing now; ``id`` is that of its ``Device``. What its driver does not tell is None.
+
+    ``load`` is 0 to 1. The bytes are those of the card's memory; ``used_bytes`` counts every program's.
+    """
+
+    id: str
+    name: str
+    load: float | None = None
+    temperature_c: float | None = None
+    used_bytes: int | None = None
+    total_bytes: int | None = None
+    power_w: float | None = None
+
+
+class Pulse(Value, frozen=True):
+    """How a machine is doing at ``at_s`` (``time.monotonic``). What it does not tell is None.
+
+    ``cpu_load`` is the share, 0 to 1, of the processor time this process may use that everybody together has used over
+    the last second or so. The memory is what this process may use, within its control groups.
+    """
+
+    at_s: float
+    ram_used_bytes: int
+    ram_total_bytes: int
+    cpu_load: float | None = None
+    cpu_temperature_c: float | None = None
+    gpus: tuple[GpuPulse, ...] = ()
+    power: Power = Power()

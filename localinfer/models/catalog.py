@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from localinfer import decoding
 from localinfer.errors import BadRequest, ModelNotFound
 from localinfer.models.geometry import Count, Geometry, Size, gguf_shape, mlx_shape
 from localinfer.models.names import printable, safe_file_name
@@ -224,7 +225,7 @@ def catalog() -> Catalog:
 def parse(text: str, origin: str) -> Catalog:
     """The catalogue in ``text``; ``origin`` names it in errors. Raises ``BadRequest``."""
     try:
-        return msgspec.convert(tomllib.loads(text), Catalog)
+        return decoding.convert(tomllib.loads(text), Catalog)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise BadRequest(
             f"The model catalogue {origin} is malformed: {error}.",

@@ -2,9 +2,23 @@
 
 from collections.abc import Callable
 
-from localinfer.models.plan import HOST, MemoryPlan
+from localinfer.models.plan import HOST, MemoryPlan, Range, Source, TermKind
 
 GIB = 2**30
+DASH = "–"
+
+TERMS: dict[TermKind, str] = {
+    "weights": "weights",
+    "repacked": "weights, repacked",
+    "kv": "KV cache",
+    "state": "recurrent state",
+    "compute": "compute buffers",
+    "projector": "projector",
+    "draft": "draft model",
+    "speech": "speech model",
+    "overhead": "the program itself",
+}
+SOURCES: dict[Source, str] = {"oracle": "said by llama.cpp", "formula": "estimated", "measured": "measured here"}
 
 
 def gib(size_bytes: float) -> str:
@@ -18,6 +32,24 @@ def download_size(size_bytes: int, *, approximate: bool = False) -> str:
     """A size as a download has it: "98 MB", "~2.7 GB"."""
     size = f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 999.5e6 else f"{size_bytes / 1e6:.0f} MB"
     return f"~{size}" if approximate else size
+
+
+def speed(expected: Range | None) -> str:
+    """Tokens per second: "35–85", "0.3–0.8"; a dash where nothing is known."""
+    if expected is None:
+        return DASH
+    low, high = (f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" for value in (expected.low, expected.high))
+    return low if low == high else f"{low}–{high}"
+
+
+def tokens(number: int) -> str:
+    """A context: "8,192", "32k" where it is whole thousands of 1,024."""
+    return f"{number // 1024}k" if number >= 1024 and number % 1024 == 0 else f"{number:,}"
+
+
+def count(number: int) -> str:
+    """Parameters: "135M", "8.2B"."""
+    return f"{number / 1e9:.1f}B" if number >= 999.5e6 else f"{number / 1e6:.0f}M"
 
 
 def sentence(plan: MemoryPlan, missing: Callable[[int], int], smaller_kv: bool) -> str:

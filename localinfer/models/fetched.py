@@ -8,7 +8,7 @@ from pathlib import Path
 
 from localinfer import kept, settings
 from localinfer.errors import StorageUnavailable
-from localinfer.models.lock import exclusive
+from localinfer.lock import exclusive
 
 _FILE = "fetched.json"
 

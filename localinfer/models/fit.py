@@ -14,6 +14,7 @@ from localinfer.models.explain import sentence
 from localinfer.models.layout import NOTHING_LEARNT, Layout, Lessons, Oracle, Placement
 from localinfer.models.plan import HOST, Ask, DeviceLoad, MemoryPlan, Range, Term, Verdict
 from localinfer.models.shape import ModelShape
+from localinfer.models.traffic import Traffic
 
 GIB = 2**30
 MIB = 2**20
@@ -188,6 +189,7 @@ class _Planner:
         terms = self.layout.terms(placement, context)
         longest = 0 if verdict == "too_big" else self._longest(placement, LEAST_CONTEXT, max(context, shape.context))
         device = placement.shares[0][0] if placement.shares else self.host
+        traffic = self.layout.traffic(placement)
         draft = MemoryPlan(
             verdict=verdict,
             context=context,
@@ -203,9 +205,10 @@ class _Planner:
             devices=self._loads(placement, terms),
             max_context=longest,
             sentence="",
-            decode_tps=None if verdict == "too_big" else self._decode_tps(placement, device, context),
+            decode_tps=None if verdict == "too_big" else self._decode_tps(traffic, device, context),
             prefill_tps=None if verdict == "too_big" else self._prefill_tps(placement, device),
             notes=self._notes(context),
+            traffic=traffic,
         )
         return msgspec.structs.replace(
             draft, sentence=sentence(draft, self._grown(placement), self._smaller_kv(verdict, context))
@@ -260,8 +263,8 @@ class _Planner:
         )
         return msgspec.structs.replace(made, sentence=sentence(made, lambda context: 0, False))
 
-    def _decode_tps(self, placement: Placement, device: Device, context: int) -> Range | None:
-        return speed.decode_tps(self.layout.reads(placement, context), self.lessons.decode.get(device.id))
+    def _decode_tps(self, traffic: tuple[Traffic, ...], device: Device, context: int) -> Range | None:
+        return speed.decode_tps(traffic, min(context, speed.DEPTH), self.lessons.decode.get(device.id))
 
     def _prefill_tps(self, placement: Placement, device: Device) -> Range | None:
         shape = self.shape

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from localinfer import decoding
 from localinfer.errors import BadRequest
 from localinfer.models import quantizations
 from localinfer.models.catalog import Catalog, Mlx, ModelSpec, Quantization, catalog
@@ -77,9 +78,6 @@ class _Config(Value, frozen=True):
 
     model_type: str = ""
     quantization: dict[str, object] | None = None
-
-
-_CONFIG = msgspec.json.Decoder(_Config)
 
 
 def find(wanted: Settings) -> tuple[FoundModel, ...]:
@@ -311,7 +309,7 @@ def _mlx_bits(folder: Folder, repo: str) -> str | None:
         return None
     try:
         with (folder.path / "config.json").open("rb") as file:
-            config = _CONFIG.decode(file.read(_CONFIG_BYTES))
+            config = decoding.json(file.read(_CONFIG_BYTES), _Config)
     except (OSError, msgspec.DecodeError):
         return None
     if not config.model_type or config.model_type == "whisper":

@@ -11,9 +11,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
-from localinfer import settings
+from localinfer import decoding, settings
 from localinfer.errors import LocalInferError, ModelFileInvalid, from_fault
 from localinfer.models.gguf import Header, check_all
 from localinfer.models.names import printable
@@ -102,7 +100,7 @@ def _limit(request: Inspect) -> None:
 def main() -> None:
     """In the child: read what the first frame names and send what came of it."""
     channel = claim_stdio()
-    request = channel.receive(msgspec.msgpack.Decoder(Inspect))
+    request = channel.receive(decoding.msgpack(Inspect))
     if request is None:
         return
     _limit(request)

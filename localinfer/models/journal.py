@@ -14,6 +14,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from localinfer import decoding
 from localinfer.types import Value
 
 _MIB = 1 << 20
@@ -213,7 +214,7 @@ def _read(path: Path) -> _Written | None:
     """The journal at ``path``; None if there is none that makes sense."""
     try:
         with path.open("rb") as file:
-            written = msgspec.json.decode(file.read(_MOST_PIECES * 32), type=_Written)
+            written = decoding.json(file.read(_MOST_PIECES * 32), _Written)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
     return written if len(written.pieces) == -(-written.size_bytes // written.piece_bytes) else None

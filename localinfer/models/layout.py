@@ -10,11 +10,11 @@ import msgspec
 
 from localinfer.machine import Device
 from localinfer.models.compute_form import compute_bytes
-from localinfer.models.memory_forms import kv_bytes, state_bytes
+from localinfer.models.memory_forms import kv_bytes, state_bytes, token_bytes
 from localinfer.models.plan import HOST, Ask, Term, TermKind
 from localinfer.models.shape import ModelShape
 from localinfer.models.sizes import SizeRequest, Sizes
-from localinfer.models.speed import DEPTH, Part
+from localinfer.models.traffic import Cached, Traffic
 from localinfer.types import Value
 
 MIB = 2**20
@@ -93,34 +93,38 @@ class Layout:
         terms += [self._overhead(device) for device in used.values()]
         return tuple(term for term in terms if term.size_bytes)
 
-    def reads(self, placement: Placement, context: int) -> list[Part]:
-        """What each device reads to decode one token: the weights it touches and the cache."""
+    def traffic(self, placement: Placement) -> tuple[Traffic, ...]:
+        """What each device reads to decode one token."""
         layers = self._shape.layers
         start = len(layers) - placement.blocks
-        parts = [self._reading(self._host, 0, start, 0, context, head=not placement.blocks)]
+        parts = [self._reading(self._host, 0, start, 0, head=not placement.blocks)]
         begin = start
         for number, (device, count) in enumerate(placement.shares):
             head = number == len(placement.shares) - 1
-            parts.append(self._reading(device, begin, begin + count, placement.expert_layers, context, head=head))
+            parts.append(self._reading(device, begin, begin + count, placement.expert_layers, head=head))
             begin += count
         away = int(self._used * sum(layer.expert_bytes for layer in layers[start : placement.expert_layers]))
-        return [*parts, Part(device=self._host, read_bytes=away, expert_bytes=away)]
+        parts.append(Traffic(device=self._host, fixed_bytes=away, expert_bytes=away))
+        return tuple(part for part in parts if part.fixed_bytes or part.caches)
 
     @property
     def _used(self) -> float:
         """The part of the routed experts that computes a token."""
         return self._shape.experts_used / self._shape.experts if self._shape.experts else 0.0
 
-    def _reading(self, device: Device, begin: int, end: int, host_experts: int, context: int, *, head: bool) -> Part:
-        shape, ask = self._shape, self._ask
+    def _reading(self, device: Device, begin: int, end: int, host_experts: int, *, head: bool) -> Traffic:
+        shape = self._shape
         plain = sum(layer.weights_bytes - layer.expert_bytes for layer in shape.layers[begin:end])
         experts = int(self._used * sum(layer.expert_bytes for layer in shape.layers[max(begin, host_experts) : end]))
         part = self._part(begin, end)
-        depth = min(context, DEPTH)
-        kv = kv_bytes(part, context=depth, slots=1, kv_type=ask.kv_type, micro_batch=ask.micro_batch)
         output = shape.output_bytes + shape.head_bytes if head else 0
-        read = plain + experts + kv + state_bytes(part, slots=1) + output
-        return Part(device=device, read_bytes=read, expert_bytes=experts)
+        by_window = token_bytes(part, kv_type=self._ask.kv_type)
+        return Traffic(
+            device=device,
+            fixed_bytes=plain + experts + state_bytes(part, slots=1) + output,
+            expert_bytes=experts,
+            caches=tuple(Cached(token_bytes=size, window=window) for window, size in by_window.items()),
+        )
 
     def _formed(self, placement: Placement, context: int) -> Iterator[Term]:
         """The terms by closed forms. The output layer lies on the last GPU; the embeddings stay with the host."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from localinfer import kept, settings
 from localinfer.errors import StorageUnavailable
+from localinfer.lock import exclusive
 from localinfer.models.layout import Lessons
-from localinfer.models.lock import exclusive
 from localinfer.models.plan import MemoryPlan, Range
 from localinfer.types import Value
 

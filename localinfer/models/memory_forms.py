@@ -5,7 +5,7 @@ llama.cpp at 0c1e57098, with flash attention on; ``mlx_lm/models/cache.py``. Wei
 """
 
 from localinfer.errors import BadRequest
-from localinfer.models.gguf import TYPES
+from localinfer.models.gguf import TYPES, TensorType
 from localinfer.models.shape import Layer, ModelShape
 
 GRAIN = 256  # both libraries take cells in such steps
@@ -23,16 +23,33 @@ def kv_bytes(
 
     ``unified``: the slots share one cache. Raises ``BadRequest`` for a ``kv_type`` that no cache has.
     """
-    kind = KV_TYPES.get(kv_type.lower())
-    if kind is None:
-        raise BadRequest(
-            f"There is no KV cache of the type {kv_type}.", f"Choose one of: {', '.join(KV_TYPES)}.", param="kv_type"
-        )
+    kind = _kind(kv_type)
     return sum(
         (kind.size_bytes(layer.keys) + kind.size_bytes(layer.values))
         * cells(shape, layer, context=context, slots=slots, micro_batch=micro_batch, unified=unified)
         for layer in shape.layers
     )
+
+
+def token_bytes(shape: ModelShape, *, kv_type: str) -> dict[int, int]:
+    """Bytes one token takes in the KV cache, by the window of the layers that keep it (0: no window).
+
+    Raises ``BadRequest`` for a ``kv_type`` that no cache has.
+    """
+    kind = _kind(kv_type)
+    sizes: dict[int, int] = {}
+    for layer in shape.layers:
+        if size := kind.size_bytes(layer.keys) + kind.size_bytes(layer.values):
+            sizes[layer.window] = sizes.get(layer.window, 0) + size
+    return sizes
+
+
+def _kind(kv_type: str) -> TensorType:
+    if (kind := KV_TYPES.get(kv_type.lower())) is None:
+        raise BadRequest(
+            f"There is no KV cache of the type {kv_type}.", f"Choose one of: {', '.join(KV_TYPES)}.", param="kv_type"
+        )
+    return kind
 
 
 def cells(shape: ModelShape, layer: Layer, *, context: int, slots: int, micro_batch: int, unified: bool) -> int:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from localinfer.models.shape import ModelShape
+from localinfer.models.traffic import Traffic
 from localinfer.types import Value
 
 Verdict = Literal["full", "full_short_ctx", "moe_offload", "partial", "cpu", "too_big", "unknown"]
@@ -80,7 +81,8 @@ class MemoryPlan(Value, frozen=True):
     ``device`` is where its layers go. ``gpu_layers`` counts the output layer first, as llama.cpp does; it is 0 on the
     CPU and ``layers`` + 1 for everything. ``expert_layers`` is how many layers keep their experts in the machine's own
     memory. ``max_context`` is the most that fits in this placement, 0 if nothing does. Speeds are of one sequence;
-    None where the bandwidth is not known. ``sentence`` is the plan in words.
+    None where the bandwidth is not known. ``sentence`` is the plan in words. ``traffic`` is what each device reads to
+    decode one token; empty where the layers are not known.
     """
 
     verdict: Verdict
@@ -100,6 +102,7 @@ class MemoryPlan(Value, frozen=True):
     decode_tps: Range | None = None
     prefill_tps: Range | None = None
     notes: tuple[str, ...] = ()
+    traffic: tuple[Traffic, ...] = ()
 
     @property
     def total_bytes(self) -> int:

@@ -3,17 +3,35 @@
 Knows bytes and a clock that never goes back; it does not know what is fetched, nor how it is shown.
 """
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeVar
 
 from localinfer.types import Value
 
 Stage = Literal["wait", "download", "unpack", "verify"]
 
+T = TypeVar("T")
+
 _WINDOW_S = 5.0
 _LEAST_S = 0.5
+
+
+class Stopped(Exception):
+    """The person stopped it. No error: what has arrived is kept."""
+
+
+def stoppable(progress: Callable[[T], None], cancelled: threading.Event) -> Callable[[T], None]:
+    """``progress``, but it raises ``Stopped`` once ``cancelled`` is set."""
+
+    def report(state: T) -> None:
+        if cancelled.is_set():
+            raise Stopped
+        progress(state)
+
+    return report
 
 
 class FetchProgress(Value, frozen=True):

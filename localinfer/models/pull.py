@@ -12,10 +12,10 @@ from pathlib import Path
 
 from localinfer import settings
 from localinfer.errors import NotEnoughDisk, StorageUnavailable
+from localinfer.lock import exclusive
 from localinfer.models import hf_cache, journal
 from localinfer.models.download import CONNECTIONS, download, part_path
 from localinfer.models.hub import Hub, Repo
-from localinfer.models.lock import exclusive
 from localinfer.models.progress import FetchProgress, Pace, Stage
 from localinfer.models.quantizations import RepoFile
 

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import msgspec
 
+from localinfer import decoding
 from localinfer.errors import ModelFileInvalid, ModelNotFound, StorageUnavailable
 from localinfer.models.gguf import LocalFile, Source
 from localinfer.models.names import printable
@@ -73,8 +74,7 @@ def tensor_sizes(source: Source) -> dict[str, int]:
         entries = msgspec.json.decode(start[_LENGTH_BYTES:end], type=dict[str, msgspec.Raw])
         if len(entries) > _MOST_TENSORS:
             _fail(source, f"it announces {len(entries):,} tensors")
-        decoder = msgspec.json.Decoder(_Entry)
-        tensors = {name: decoder.decode(entry) for name, entry in entries.items() if name != _METADATA}
+        tensors = {name: decoding.json(bytes(entry), _Entry) for name, entry in entries.items() if name != _METADATA}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         _fail(source, "its header is not what a safetensors file has")
     _check(source, tensors, source.size_bytes - end)

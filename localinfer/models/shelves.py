@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from localinfer import settings
+from localinfer import decoding, settings
 from localinfer.models import hf_cache
 from localinfer.models.names import printable
 from localinfer.settings import Settings
@@ -67,10 +67,6 @@ class _Manifest(Value, frozen=True):
 
 class _ImageConfig(Value, frozen=True):
     file_type: str = ""
-
-
-_MANIFEST = msgspec.json.Decoder(_Manifest)
-_IMAGE_CONFIG = msgspec.json.Decoder(_ImageConfig)
 
 
 def shelves(wanted: Settings) -> tuple[Shelf, ...]:
@@ -168,7 +164,7 @@ class Looker:
     def _blob(self, store: Path, manifest: Path) -> tuple[Path, os.stat_result, str] | None:
         """The file of a manifest's model, if it is there whole, and its quantization."""
         try:
-            image = _MANIFEST.decode(_read(manifest))
+            image = decoding.json(_read(manifest), _Manifest)
             layer = next((one for one in image.layers if one.media_type == _OLLAMA_MODEL), None)
             if layer is None:
                 return None  # a model that Ollama runs elsewhere
@@ -179,7 +175,7 @@ class Looker:
         if not stat.S_ISREG(status.st_mode) or layer.size not in (-1, status.st_size):
             return None
         try:
-            told = _IMAGE_CONFIG.decode(_read(_blob_path(store, image.config))).file_type if image.config else ""
+            told = decoding.json(_read(_blob_path(store, image.config)), _ImageConfig).file_type if image.config else ""
         except (OSError, msgspec.DecodeError):
             told = ""
         return path, status, printable(told, 40)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from localinfer.machine import Cpu, Device
 from localinfer.models.plan import Range
-from localinfer.types import Value
+from localinfer.models.traffic import Traffic
 
 DEPTH = 2048  # tokens in the cache for which the speed is given, if the context is as long
 
@@ -21,25 +21,18 @@ _EXPERT_ETA = 0.55  # scattered reads; 0.50-0.65 published
 _OLD_CAPABILITY = 7.0
 
 
-class Part(Value, frozen=True):
-    """What one device does for a token. ``expert_bytes`` are the routed experts among ``read_bytes``."""
-
-    device: Device
-    read_bytes: int
-    expert_bytes: int = 0
-
-
-def decode_tps(parts: Iterable[Part], factor: float | None = None) -> Range | None:
-    """Tokens per second of one sequence; None where a bandwidth is not known. ``factor``: measured ÷ expected here."""
+def decode_tps(traffic: Iterable[Traffic], depth: int, factor: float | None = None) -> Range | None:
+    """Tokens per second of one sequence with ``depth`` tokens in the cache; None where a bandwidth is not known.
+    ``factor``: measured ÷ expected here."""
     seconds = 0.0
     slow = False
-    for part in parts:
-        if not part.read_bytes:
+    for part in traffic:
+        if not (read := part.read_bytes(depth)):
             continue
         if not part.device.bandwidth:
             return None
         eta, fixed_s = _efficiency(part.device)
-        plain = part.read_bytes - part.expert_bytes
+        plain = read - part.expert_bytes
         seconds += fixed_s + (plain / eta + part.expert_bytes / min(eta, _EXPERT_ETA)) / part.device.bandwidth
         slow |= part.device.kind == "cpu"
     if not seconds:

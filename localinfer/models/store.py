@@ -27,9 +27,9 @@ from localinfer.errors import (
     Offline,
     StorageUnavailable,
 )
+from localinfer.lock import exclusive, try_exclusive
 from localinfer.models import fetch, found
 from localinfer.models.catalog import ModelSpec, Quantization, catalog
-from localinfer.models.lock import exclusive, try_exclusive
 from localinfer.models.names import printable
 from localinfer.models.progress import FetchProgress
 from localinfer.types import Value

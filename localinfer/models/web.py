@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from localinfer import decoding
 from localinfer.errors import DownloadFailed, Gated, LocalInferError, ModelNotFound, Offline
 from localinfer.models.names import printable
 from localinfer.types import Value
@@ -146,7 +147,7 @@ class Web:
         attempts = Attempts(self.patience)
         while True:
             try:
-                return msgspec.convert(self._json(path, parameters, subject), kind, strict=False)
+                return decoding.convert(self._json(path, parameters, subject), kind, strict=False)
             except msgspec.ValidationError as error:
                 raise self._senseless(subject, str(error)) from error
             except Temporary as failure:

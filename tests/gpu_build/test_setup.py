@@ -24,7 +24,7 @@ from localinfer.gpu_build import pip, setup
 from localinfer.gpu_build.found import Toolkit
 from localinfer.gpu_build.plan import Plan
 from localinfer.gpu_build.proof import Proof
-from localinfer.models.lock import try_exclusive
+from localinfer.lock import try_exclusive
 from tests.gpu_build.site import LLAMA, Site
 from tests.gpu_build.stub import VERSION, file_name, llama_source, llama_wheel, runtime_wheels
 

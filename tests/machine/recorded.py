@@ -25,7 +25,10 @@ class Nvml:
     NVMLError = pynvml.NVMLError
     NVML_ERROR_LIBRARY_NOT_FOUND = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
     NVML_ERROR_DRIVER_NOT_LOADED = pynvml.NVML_ERROR_DRIVER_NOT_LOADED
+    NVML_ERROR_NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
+    NVML_ERROR_FUNCTION_NOT_FOUND = pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
     NVML_CLOCK_MEM = pynvml.NVML_CLOCK_MEM
+    NVML_TEMPERATURE_GPU = pynvml.NVML_TEMPERATURE_GPU
     nvmlMemory_v2 = pynvml.nvmlMemory_v2  # noqa: N815  the library's own names
 
     def __init__(
@@ -35,10 +38,12 @@ class Nvml:
         self.driver = driver
         self.failing = failing or {}
         self.open = 0
+        self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Callable[..., object]:
         def call(*arguments: object, version: int | None = None) -> object:
             asked = f"{name}_v2" if version else name
+            self.calls.append(asked)
             if asked in self.failing:
                 raise pynvml.NVMLError(self.failing[asked])
             return getattr(self, f"_{asked.removeprefix('nvml')}")(*arguments)
@@ -84,6 +89,16 @@ class Nvml:
     def _DeviceGetCurrentClocksThrottleReasons(self, card: SimpleNamespace | None) -> object:  # noqa: N802
         return _told(card, "clock_reasons")
 
+    def _DeviceGetTemperature(self, card: SimpleNamespace | None, sensor: int) -> object:  # noqa: N802
+        assert sensor == self.NVML_TEMPERATURE_GPU
+        return _told(card, "temperature")
+
+    def _DeviceGetUtilizationRates(self, card: SimpleNamespace | None) -> object:  # noqa: N802
+        return SimpleNamespace(gpu=_told(card, "busy_percent"))
+
+    def _DeviceGetPowerUsage(self, card: SimpleNamespace | None) -> object:  # noqa: N802
+        return _told(card, "milliwatts")
+
     def _memory(self, card: SimpleNamespace | None) -> tuple[int, int, int]:
         sizes = (_told(card, field) for field in ("total_mib", "reserved_mib", "used_mib"))
         total, reserved, used = (int(size) * MIB for size in sizes)
@@ -93,7 +108,7 @@ class Nvml:
 def _told(card: SimpleNamespace | None, field: str) -> Any:
     if card is None:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
-    if getattr(card, field) is None:
+    if getattr(card, field, None) is None:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
     return getattr(card, field)
 
@@ -111,6 +126,7 @@ class Recorded(Sources):
         self._cores: list[int] = record["cores"]
         self._memory: list[int] = record["memory"]
         self._battery: list[Any] | None = record["battery"]
+        self.seconds = (0.0, 0.0)
         driver = record["nvml"]
         cards = [SimpleNamespace(**card) for card in driver.get("cards", [])]
         self.nvml = Nvml(*cards, driver=driver.get("driver", ""), failing=driver.get("failing"))
@@ -137,6 +153,9 @@ class Recorded(Sources):
     def cores(self) -> tuple[int | None, int]:
         physical, usable = self._cores
         return physical, usable
+
+    def processor_seconds(self) -> tuple[float, float]:
+        return self.seconds
 
     def battery(self) -> tuple[float | None, bool | None] | None:
         return (self._battery[0], self._battery[1]) if self._battery else None

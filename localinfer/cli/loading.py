@@ -1,0 +1,29 @@
+"""How models are loaded: what the command line says over what the settings say."""
+
+from localinfer import settings
+from localinfer.types import LoadOptions
+
+
+def load_options(
+    *,
+    backend: str | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    kv: str | None = None,
+    context: int | None = None,
+    require_gpu: bool = False,
+    slots: int = 1,
+) -> LoadOptions:
+    """Options from the command line over those from the settings."""
+    mine = settings.load()
+    return LoadOptions(
+        backend=backend or "llama.cpp",
+        model="",
+        name="",
+        context=context or mine.context,
+        slots=slots,
+        threads=threads or mine.threads,
+        kv_type=kv or mine.kv_type,
+        device=device or mine.device,
+        require_gpu=require_gpu,
+    )

@@ -1,0 +1,29 @@
+"""Opening the terminal application: the composition root of its parts."""
+
+import gc
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tui.start import Start
+
+TERMINATED = 143  # what a shell shows for SIGTERM
+
+
+def open_screen(start: "Start | None" = None) -> int:
+    """Run the application until it is left, and return the exit code. Raises what it could not survive."""
+    gc.disable()  # what is imported stays: walking through it again and again costs a twentieth of a second
+    from localinfer.cli.loading import load_options
+    from tui.app import LocalInfer
+    from tui.start import Start
+
+    gc.enable()
+    if start is None:
+        start = Start(options=load_options())
+    app = LocalInfer(start)
+    try:
+        app.run()
+    finally:
+        app.close()
+    if app.failure is not None:
+        raise app.failure
+    return TERMINATED if app.terminated else app.return_code or 0
