@@ -163,3 +163,29 @@ class TestWhatIsNoFile:
         write("#" * 1_000_001)
         with pytest.raises(StorageUnavailable, match="larger than 1 MB"):
             settings.load()
+
+
+class TestTheApplications:
+    def test_theme_and_keys(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        write('theme = "nord"\n[keys]\nmodels = "f5"\nsearch = ["f4", "ctrl+f"]\n')
+        loaded = settings.load()
+        assert loaded.theme == "nord"
+        assert loaded.keys == {"models": "f5", "search": ("f4", "ctrl+f")}
+        monkeypatch.setenv("LOCALINFER_THEME", "gruvbox")
+        monkeypatch.setenv("LOCALINFER_KEYS", "f9")
+        assert settings.load() == Settings(theme="gruvbox", keys=loaded.keys)
+
+    @pytest.mark.parametrize("text", ["keys = 1", "[keys]\nmodels = 2", "[keys]\nmodels = [2]", 'keys = "f2"'])
+    def test_keys_that_are_no_keys(self, text: str) -> None:
+        write(text)
+        with pytest.raises(BadRequest, match="“keys”") as caught:
+            settings.load()
+        assert caught.value.param == "keys"
+
+    def test_where_each_comes_from(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        write('theme = "nord"\nthreads = 2\n')
+        monkeypatch.setenv("LOCALINFER_THREADS", "3")
+        found = settings.origins()
+        assert set(found) == set(Settings.__struct_fields__)
+        assert (found["theme"], found["threads"], found["model"]) == ("file", "environment", "default")
+        assert settings.variable("model_folders") == "LOCALINFER_MODEL_FOLDERS"

@@ -1,0 +1,146 @@
+"""Which model answers, on the event loop: opening the first one, switching to another, and how far that has come.
+
+Everything slow runs in threads. It knows ``Engines`` and no widget; ``changed`` hears of each change on the loop.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from localinfer.engines import Engines, Opened
+from localinfer.errors import LocalInferError, ModelNotFound
+from localinfer.history.values import Parameters
+from localinfer.types import LoadOptions, Value
+from tui.aside import aside
+from tui.start import Start
+
+
+class DeskState(Value, frozen=True):
+    """What is being done about a model. ``name`` is its name as far as it is known, ``progress`` 0 to 1."""
+
+    phase: Literal["none", "checking", "loading", "ready", "failed"] = "none"
+    name: str = ""
+    progress: float | None = None
+    error: LocalInferError | None = None
+
+
+class Desk:
+    """The model in use."""
+
+    def __init__(self, engines: Engines, start: Start, changed: Callable[[], None]) -> None:
+        self.engines = engines
+        self.state = DeskState()
+        self.reference: str | None = start.reference
+        self._start = start
+        self._changed = changed
+        self._task: asyncio.Task[Opened] | None = None
+        self._begun = asyncio.Event()
+        self._options: LoadOptions | None = None  # what was asked for last
+
+    @property
+    def engine(self) -> Opened | None:
+        """The engine that requests can be given to now: it may still be loading."""
+        return self.engines.current or self.engines.loading
+
+    def options(self, parameters: Parameters) -> LoadOptions:
+        """How a model is loaded for a conversation with ``parameters``."""
+        asked = self._start.options
+        return msgspec.structs.replace(
+            asked,
+            context=parameters.context or asked.context,
+            kv_type=parameters.kv_type or asked.kv_type,
+            threads=parameters.threads or asked.threads,
+        )
+
+    def suits(self, parameters: Parameters) -> bool:
+        """Whether what is loaded was loaded as ``parameters`` ask for."""
+        return self._options is None or self._options == self.options(parameters)
+
+    async def ensure(self, parameters: Parameters) -> Opened:
+        """An engine that takes requests: the one in use, else the usual model's, which is opened for it.
+
+        Raises what keeps it from loading; ``ModelNotFound`` where no model is here.
+        """
+        while True:
+            if self._task is None or self._task.done():
+                if (engine := self.engine) is not None:
+                    return engine
+                self.use(self.reference, parameters)
+            assert self._task is not None
+            begun = asyncio.ensure_future(self._begun.wait())
+            await asyncio.wait({self._task, begun}, return_when=asyncio.FIRST_COMPLETED)
+            begun.cancel()
+            if (engine := self.engine) is not None:
+                return engine
+            if self._task.done():
+                return self._task.result()
+
+    def use(self, reference: str | None, parameters: Parameters, *, force: bool = False) -> "asyncio.Task[Opened]":
+        """Load ``reference`` (None: the usual model) in the place of what is loaded."""
+        before = self._task
+        self._begun = asyncio.Event()
+        self._options = self.options(parameters)
+        self._task = asyncio.create_task(self._use(before, reference, self._options, force or self._start.force))
+        self._task.add_done_callback(_seen)
+        return self._task
+
+    def took(self, reference: str) -> None:
+        """``reference`` was loaded by somebody else."""
+        self.reference = reference
+        engine = self.engines.current
+        self._set(DeskState(phase="ready", name=engine.options.name if engine is not None else reference))
+
+    async def _use(
+        self, before: "asyncio.Task[Opened] | None", reference: str | None, options: LoadOptions, force: bool
+    ) -> Opened:
+        if before is not None:
+            await asyncio.gather(before, return_exceptions=True)
+        loop = asyncio.get_running_loop()
+        self._set(DeskState(phase="checking", name=reference or ""))
+
+        def progress(fraction: float) -> None:
+            loop.call_soon_threadsafe(self._progressed, fraction)
+
+        try:
+            name = reference if reference is not None else await aside(lambda: self._usual(options))
+            prospect = await aside(lambda: self.engines.prepare(name, options, force=force))
+            self._set(DeskState(phase="loading", name=prospect.name))
+            engine = await aside(lambda: self.engines.switch(prospect, progress))
+        except LocalInferError as error:
+            self._set(DeskState(phase="failed", name=self.state.name, error=error))
+            raise
+        self.reference = name
+        self._set(DeskState(phase="ready", name=prospect.name))
+        return engine
+
+    def _usual(self, options: LoadOptions) -> str:
+        """The person's own choice, else the best model that is here. Raises ``ModelNotFound``."""
+        if options.backend == "scripted":
+            return ""
+        from localinfer import settings
+        from localinfer.advice import Advice
+
+        if mine := settings.load().model:
+            return mine
+        best = Advice(measure=False).best_here()
+        if best is None:
+            raise ModelNotFound("No model is on this machine yet.", "Choose one: F2.")
+        return best.name
+
+    def _progressed(self, fraction: float) -> None:
+        self._begun.set()
+        if self.state.phase == "loading":
+            self._set(msgspec.structs.replace(self.state, progress=fraction))
+
+    def _set(self, state: DeskState) -> None:
+        if state != self.state:
+            self.state = state
+            self._changed()
+
+
+def _seen(task: "asyncio.Task[Opened]") -> None:
+    """Its error is in the state; nobody need wait for the task itself."""
+    if not task.cancelled():
+        task.exception()

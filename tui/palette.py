@@ -1,0 +1,124 @@
+"""What the command palette offers: every action with its key, themes, recent conversations and models.
+
+It knows Textual's palette and no screen: who fills it hands in sources of entries, which may be slow.
+"""
+
+import asyncio
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.fuzzy import Matcher
+
+from localinfer.history.values import Conversation
+from tui import keys
+from tui.text.clean import clean
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+MOST_MATCHES = 50
+
+
+class Entry(NamedTuple):
+    """One line of the palette. ``at_once``: it is offered before anything is typed. ``help`` is ours, never foreign
+    text: the palette reads markup in it."""
+
+    title: str
+    help: str
+    run: Callable[[], object]
+    at_once: bool = False
+
+
+Source = Callable[[], Iterable[Entry]]
+
+
+def provider(*sources: Source) -> type[Provider]:
+    """A provider for ``App.COMMANDS`` of what ``sources`` give. They are asked in a thread when the palette opens, and
+    one that fails offers nothing."""
+
+    class Entries(Provider):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            self._entries: list[Entry] = []
+
+        async def startup(self) -> None:
+            for source in sources:
+                try:
+                    self._entries += await asyncio.to_thread(_read, source)
+                except Exception:
+                    self.app.log.error(f"{source} has nothing for the palette")
+
+        async def discover(self) -> Hits:
+            for entry in self._entries:
+                if entry.at_once:
+                    yield DiscoveryHit(Content(entry.title), entry.run, entry.title, entry.help)
+
+        async def search(self, query: str) -> Hits:
+            matcher = self.matcher(query)
+            scored = [(score, entry) for entry in self._entries if (score := matcher.match(entry.title)) > 0]
+            for score, entry in sorted(scored, key=lambda pair: -pair[0])[:MOST_MATCHES]:
+                yield Hit(score, _marked(matcher, entry.title), entry.run, entry.title, entry.help)
+
+    return Entries
+
+
+def _read(source: Source) -> list[Entry]:
+    return list(source())
+
+
+def _marked(matcher: Matcher, title: str) -> Content:
+    """``title`` with what matched; ``Matcher.highlight`` would take it for markup."""
+    content = Content(title)
+    for offset in matcher.fuzzy_search.match(matcher.query, title)[1]:
+        content = content.stylize(matcher.match_style, offset, offset + 1)
+    return content
+
+
+def actions(app: "App[Any]", overrides: Mapping[str, str | tuple[str, ...]]) -> Source:
+    """Every action of the table but the palette itself, run where it is: on the screen below, else on ``app``."""
+
+    async def run(id: str) -> None:
+        owner = "screen" if hasattr(app.screen, f"action_{id}") else "app"
+        await app.run_action(f"{owner}.{id}")
+
+    def source() -> Iterable[Entry]:
+        for action in keys.ACTIONS:
+            if action.id != "command_palette":
+                shown = " or ".join(map(keys.shown, keys.keys_of(action, overrides)))
+                yield Entry(action.help, shown, functools.partial(run, action.id), at_once=True)
+
+    return source
+
+
+def themes(app: "App[Any]", choose: Callable[[str], object]) -> Source:
+    """Every theme that ``app`` knows; those that leave colours to the terminal are among them."""
+
+    def source() -> Iterable[Entry]:
+        for name in sorted(app.available_themes, key=lambda name: (not name.startswith("localinfer"), name)):
+            yield Entry(f"Theme: {name}", "Show localinfer in this theme", functools.partial(choose, name))
+
+    return source
+
+
+def conversations(recent: Callable[[], Sequence[Conversation]], opened: Callable[[int], object]) -> Source:
+    """Conversations by title."""
+
+    def source() -> Iterable[Entry]:
+        for one in recent():
+            title = " ".join(clean(one.title).split()) or "Untitled"
+            yield Entry(f"Open: {title}", "A conversation", functools.partial(opened, one.id))
+
+    return source
+
+
+def models(names: Callable[[], Sequence[str]], use: Callable[[str], object]) -> Source:
+    """Models that are here, by the name to use them by."""
+
+    def source() -> Iterable[Entry]:
+        for name in names():
+            yield Entry(f"Use model: {clean(name)}", "Load it and answer with it", functools.partial(use, name))
+
+    return source

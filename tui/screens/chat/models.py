@@ -1,0 +1,125 @@
+"""Getting a model to answer: the first one, another one, the same one with other parameters."""
+
+from typing import TYPE_CHECKING
+
+from localinfer.errors import LocalInferError, ModelNotFound
+from localinfer.history.values import Parameters
+
+if TYPE_CHECKING:
+    from localinfer.downloads import Download
+    from tui.parameters import ModelFacts
+    from tui.screens.chat.screen import ChatScreen
+
+
+class Models:
+    """What the chat screen does about models; everything may be called on the event loop only."""
+
+    def __init__(self, screen: "ChatScreen") -> None:
+        self._screen = screen
+        self._awaited = ""  # what is to be used once it has been fetched
+
+    async def first(self) -> None:
+        """The model that was asked for, else the usual one, else what the person chooses on a new machine."""
+        desk, owner = self._screen.desk, self._screen.owner
+        if desk.reference is not None:
+            await self.use(desk.reference, force=owner.start.force)
+            return
+        try:
+            await desk.use(None, self._screen.talk.parameters)
+        except ModelNotFound:
+            await self._welcome()
+        except LocalInferError as error:
+            self._screen.trouble(error)
+
+    async def _welcome(self) -> None:
+        from localinfer.advice import Advice
+        from tui.screens.welcome import WelcomeScreen
+
+        owner, desk = self._screen.owner, self._screen.desk
+        screen = WelcomeScreen(
+            Advice, owner.downloads, owner.engines, options=owner.start.options, offline=owner.offline
+        )
+        welcomed = await owner.push_screen_wait(screen)
+        if welcomed is None:
+            owner.exit()
+            return
+        desk.took(welcomed.reference)
+        if welcomed.background:
+            self._screen.tell(f"{welcomed.background} is being fetched meanwhile · F2 shows how far it is")
+
+    async def choose(self) -> None:
+        """Let the person find, fetch and switch models."""
+        from localinfer.advice import Advice
+        from tui.screens.models import ModelsScreen
+
+        owner, screen = self._screen.owner, self._screen
+        chosen = await owner.push_screen_wait(
+            ModelsScreen(
+                Advice,
+                owner.downloads,
+                owner.engines,
+                options=screen.desk.options(screen.talk.parameters),
+                offline=owner.offline,
+            )
+        )
+        if chosen is not None:
+            await self.use(chosen.reference, force=chosen.force)
+
+    async def use(self, reference: str, *, force: bool = False) -> None:
+        """Let ``reference`` answer; what is not here is fetched first. A reply that is being written is stopped."""
+        self._screen.talk.stop()
+        try:
+            await self._screen.desk.use(reference, self._screen.talk.parameters, force=force)
+        except ModelNotFound as error:
+            await self._fetch(reference, error)
+        except LocalInferError as error:
+            self._screen.trouble(error)
+
+    async def _fetch(self, reference: str, missing: ModelNotFound) -> None:
+        """Fetch what the catalogue or the hub may have; it is used when it has arrived."""
+        from localinfer.models import references
+        from localinfer.models.catalog import catalog
+
+        name, _, quantization = reference.partition(":")
+        known = catalog().get(reference) or (catalog().get(name) if quantization else None)
+        if known is None and not references.may_be_hub(reference):
+            self._screen.trouble(missing)
+            return
+        self._awaited = reference
+        self._screen.owner.downloads.start(reference)
+        self._screen.tell(f"{reference} is not here yet; it is being fetched · F2 shows how far it is")
+
+    async def downloaded(self, download: "Download") -> None:
+        """A download has changed its state."""
+        if download.state == "failed":
+            self._screen.trouble(LocalInferError(download.message, download.hint))
+        elif download.state == "done" and download.reference == self._awaited:
+            self._awaited = ""
+            await self.use(download.reference)
+        elif download.state == "done":
+            self._screen.owner.say(f"{download.title} is here · F2 lets it answer")
+
+    async def apply(self, parameters: Parameters) -> None:
+        """Answer with ``parameters`` from here on; the model is loaded again where they ask for it."""
+        desk = self._screen.desk
+        await self._screen.talk.set_parameters(parameters)
+        if not desk.suits(parameters) and desk.reference is not None:
+            await self.use(desk.reference)
+        self._screen.weigh()
+
+    def facts(self) -> "ModelFacts":
+        """What the parameters panel says of the loaded model."""
+        from tui.parameters import ModelFacts
+
+        engine = self._screen.desk.engine
+        model = engine.status().model if engine is not None else None
+        if engine is None or model is None:
+            return ModelFacts()
+        plan = engine.placing.plan if engine.placing is not None else None
+        return ModelFacts(
+            name=model.name,
+            context=model.context,
+            trained_context=plan.trained_context if plan else None,
+            threads=engine.options.threads,
+            kv_type=engine.options.kv_type,
+        )

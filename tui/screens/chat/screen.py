@@ -1,0 +1,438 @@
+"""The chat screen: what it consists of, and what keys and messages mean on it.
+
+How a conversation goes on is ``Talk``'s business, which model answers is ``Desk``'s; ``view`` shows the one, ``models``
+gets the other, ``gauges`` measures; each widget draws itself.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from localinfer.errors import LocalInferError
+from localinfer.generation import Generation
+from localinfer.history.values import Parameters, Turn
+from tui import keys
+from tui.aside import aside
+from tui.desk import Desk
+from tui.screens.chat.commands import COMMANDS, Commands
+from tui.screens.chat.gauges import Gauges
+from tui.screens.chat.models import Models
+from tui.screens.chat.view import ChatView
+from tui.talk import Talk
+from tui.text.clean import clean
+from tui.widgets.bars import HeaderLine, KeyLine
+from tui.widgets.prompt import Draft, Prompt
+from tui.widgets.readout import Readout, StatusLine
+from tui.widgets.transcript import Transcript
+
+if TYPE_CHECKING:
+    from tui.app import LocalInfer
+    from tui.screens.chat.sidebar import Sidebar
+    from tui.widgets.conversations import Conversations
+
+TICK_S = 0.1
+IDLE_TICKS = 10  # while nothing runs, the figures are looked at once a second
+_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-narrow"), (100, "-wide")]
+GREETING = "Ask anything.\n\nF2 models · F5 parameters · F1 help\n/ commands · @ files"
+WRITING = "a reply is being written · Esc stops it"
+
+
+class ChatScreen(Screen[None]):
+    """The home screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keys.bindings("chat")
+    HORIZONTAL_BREAKPOINTS = _BREAKPOINTS
+    CSS = """
+    ChatScreen #body { height: 1fr; }
+    ChatScreen #middle { width: 1fr; }
+    ChatScreen Transcript { height: 1fr; }
+    ChatScreen Readout { display: none; }
+    ChatScreen.-wide Readout { display: block; }
+    ChatScreen.-wide StatusLine { display: none; }
+    ChatScreen.-wide.-bare Readout { display: none; }
+    ChatScreen.-wide.-bare StatusLine { display: block; }
+    ChatScreen.-narrow.-listing #middle { display: none; }
+    ChatScreen.-narrow.-listing Sidebar, ChatScreen.-narrow.-listing Conversations { width: 1fr; }
+    """
+
+    def __init__(self, owner: "LocalInfer") -> None:
+        super().__init__()
+        self.owner = owner
+        self.desk = Desk(owner.engines, owner.start, self._desk_changed)
+        self.talk = Talk(owner.history, ChatView(self))
+        self.talk.parameters = Parameters(system=owner.start.system)
+        self.gauges = Gauges()
+        self.models = Models(self)
+        self.transcript = Transcript(GREETING)
+        self.prompt = Prompt(COMMANDS)
+        self.summarising: Generation | None = None
+        self._commands = Commands(self)
+        self._sidebar: Sidebar | None = None
+        self._edited: Turn | None = None
+        self._drafts: dict[int | None, Draft] = {}
+        self._opened: int | None = None
+        self._trouble = ""
+        self._ticks = 0
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        with Horizontal(id="body"):
+            with Vertical(id="middle"):
+                yield self.transcript
+                yield self.prompt
+            yield Readout()
+        yield StatusLine()
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        """Everything slow comes after the first paint."""
+        self.prompt.focus()
+        chosen = self.owner.settings.keys
+        shown = [action for action in keys.ACTIONS if action.footer]
+        self.query_one(KeyLine).show([(keys.shown(keys.keys_of(one, chosen)[0]), one.label) for one in shown])
+        self._show_header()
+        self.set_interval(TICK_S, self._tick)
+        self.call_after_refresh(self._begin)
+
+    @work
+    async def _begin(self) -> None:
+        for notice in self.owner.history.notices:
+            self.owner.say(notice, warning=True)
+        if (left := await aside(self.owner.session.left_behind)) is not None:
+            await self._open(left)
+            self.owner.say("Here is where you were when localinfer was ended.")
+        await self.models.first()
+
+    # The conversation
+
+    @on(Prompt.Submitted)
+    def _submitted(self, event: Prompt.Submitted) -> None:
+        instead = self._edited if event.mode else None
+        say = lambda: self.talk.say(event.text, event.attachments, instead_of=instead)  # noqa: E731
+        self._answer(say, Draft(text=event.text, attachments=event.attachments))
+
+    @on(Prompt.CommandGiven)
+    @work
+    async def _command(self, event: Prompt.CommandGiven) -> None:
+        await self._commands.do(event.name, event.argument)
+
+    @work
+    async def _answer(self, ask: Callable[[], Awaitable[None]], sent: Draft | None = None) -> None:
+        """While ``ask`` runs, Enter sends nothing. What could not be sent comes back into the prompt."""
+        self.prompt.lock_sending(WRITING)
+        try:
+            await ask()
+        except LocalInferError as error:
+            self.trouble(error)
+            if sent is not None and not self.prompt.text:
+                self.prompt.draft = sent
+        finally:
+            self.prompt.unlock_sending()
+
+    @on(Prompt.Escaped)
+    def action_stop(self) -> None:
+        """Stop the reply, or the summary that is being written."""
+        if self.summarising is not None:
+            self.summarising.cancel()
+        else:
+            self.talk.stop()
+
+    def action_retry(self) -> None:
+        """Answer the last message again."""
+        if path := self.talk.path:
+            self._answer(lambda: self.talk.retry(path[-1]))
+
+    @on(Transcript.RetryRequested)
+    def _retry(self, event: Transcript.RetryRequested) -> None:
+        if (turn := self._turn(event.turn_id)) is not None:
+            self._answer(lambda: self.talk.retry(turn))
+
+    def action_edit(self) -> None:
+        """Edit the marked message, or the last one, and send it as another branch."""
+        self.transcript.action_edit()
+
+    @on(Transcript.EditRequested)
+    def _edit(self, event: Transcript.EditRequested) -> None:
+        if (turn := self._turn(event.turn_id)) is not None and not self.talk.busy:
+            self._edited = turn
+            self.prompt.set_text(turn.content, turn.attachments, mode="editing")
+            self.prompt.focus()
+
+    @on(Transcript.BranchRequested)
+    @work
+    async def _page(self, event: Transcript.BranchRequested) -> None:
+        turn = self._turn(event.turn_id)
+        if turn is not None and await self.talk.turn_page(turn, event.step):
+            place = (turn.parent, turn.role)
+            beside = next((one.id for one in self.talk.path if (one.parent, one.role) == place), None)
+            self.transcript.select(beside)
+
+    def _turn(self, id: int) -> Turn | None:
+        return next((turn for turn in self.talk.turns if turn.id == id), None)
+
+    @on(Prompt.AttachmentAdded)
+    @work
+    async def _count(self, event: Prompt.AttachmentAdded) -> None:
+        engine = self.desk.engine
+        if engine is None:
+            return
+        try:
+            self.prompt.counted(event.id, await engine.count_text(event.attachment.text))
+        except LocalInferError:  # its size stands there; a count that cannot be had is no reason to complain
+            return
+
+    # Conversations
+
+    def action_new(self) -> None:
+        """Begin a new conversation; this one stays in the list."""
+        if not self.talk.busy:
+            self.talk.new()
+            self.prompt.focus()
+
+    @on(Prompt.Changed)
+    def _drafted(self) -> None:
+        if not self.prompt.mode:
+            self._drafts[self._opened] = self.prompt.draft
+
+    async def _open(self, id: int, turn: int | None = None) -> None:
+        if self.talk.busy:
+            self.tell(WRITING)
+            return
+        try:
+            await self.talk.open(id)
+        except LocalInferError as error:
+            self.trouble(error)
+            return
+        if turn is not None:
+            self.transcript.select(turn)
+
+    @work
+    async def go_to(self, id: int) -> None:
+        """Open a conversation."""
+        await self._open(id)
+
+    def conversation_changed(self) -> None:
+        """Another conversation is open, or there is more of it."""
+        conversation = self.talk.conversation
+        now = conversation.id if conversation is not None else None
+        if now != self._opened:
+            if self._opened is not None or not self.talk.busy:  # else a first message made it
+                self.prompt.draft = self._drafts.pop(now, Draft())
+            self._opened = now
+            self.owner.session.mark(now)
+        if self._sidebar is not None:
+            self._sidebar.listed.current = now
+            self._sidebar.listed.refresh_list()
+        self.weigh()
+
+    async def action_conversations(self) -> None:
+        """Show the conversations, or hide them."""
+        if self.has_class("-listing"):
+            self.remove_class("-listing")
+            if self._sidebar is not None:
+                self._sidebar.display = False
+            self.prompt.focus()
+            return
+        if self._sidebar is None:
+            from tui.screens.chat.sidebar import Sidebar
+
+            self._sidebar = Sidebar(self)
+            await self.query_one("#body").mount(self._sidebar, before=0)
+        self._sidebar.display = True
+        self._sidebar.listed.current = self._opened
+        self._sidebar.listed.refresh_list()
+        self._sidebar.listed.focus()
+        self.add_class("-listing")
+
+    async def on_conversations_opened(self, event: "Conversations.Opened") -> None:
+        """Go to what was chosen in the list."""
+        await self._open(event.id)
+        if self.has_class("-narrow"):
+            await self.action_conversations()
+        else:
+            self.prompt.focus()
+
+    def on_conversations_new_requested(self) -> None:
+        """Begin anew, from the list."""
+        self.action_new()
+
+    def on_conversations_search_requested(self) -> None:
+        """Search, from the list."""
+        self.action_search()
+
+    @work
+    async def action_search(self) -> None:
+        """Search all conversations."""
+        from tui.screens.search import SearchScreen
+
+        found = await self.owner.push_screen_wait(SearchScreen(self.owner.search))
+        if found is not None:
+            await self._open(*found)
+
+    # The model
+
+    @work
+    async def action_models(self) -> None:
+        """Find, fetch and switch models."""
+        await self.models.choose()
+
+    @work
+    async def use(self, reference: str) -> None:
+        """Let another model answer."""
+        await self.models.use(reference)
+
+    @work
+    async def action_parameters(self) -> None:
+        """System prompt, sampling, context and presets of this conversation."""
+        from tui.screens.parameters import ParametersScreen
+
+        chosen = await self.owner.push_screen_wait(ParametersScreen(self.talk.parameters, self.models.facts()))
+        if chosen is not None:
+            await self.models.apply(chosen)
+
+    def _desk_changed(self) -> None:
+        state = self.desk.state
+        if state.phase == "ready":
+            self.gauges.choose(self.desk.engine)
+            engine = self.desk.engine
+            model = engine.status().model if engine is not None else None
+            for notice in model.notices if model is not None else ():
+                self.owner.say(notice, warning=True)
+            self._trouble = ""
+            self.weigh()
+        name = state.name or "the model"
+        progress = f"{state.progress:.0%}" if state.progress is not None else "…"
+        self.tell({"checking": f"looking at {name} …", "loading": f"loading {name} · {progress}"}.get(state.phase, ""))
+        self._show_header()
+        self._tick(now=True)
+
+    def _show_header(self) -> None:
+        if self.is_mounted:
+            self.query_one(HeaderLine).show(self._header(), self._trouble)
+
+    def _header(self) -> list[str]:
+        state, engine = self.desk.state, self.desk.engine
+        model = engine.status().model if engine is not None else None
+        if engine is None or model is None:
+            waiting = f"loading {state.name}".strip()
+            failed = f"{state.name or 'the model'} could not be loaded"
+            return [{"none": "no model is loaded", "failed": failed}.get(state.phase, waiting)]
+        placing = engine.placing
+        device = placing.where if placing is not None and placing.where != "CPU" else model.placement
+        return [model.name, model.backend, device, f"context {model.context:,}"]
+
+    # The figures
+
+    def _tick(self, *, now: bool = False) -> None:
+        self._ticks += 1
+        idle = self._ticks % IDLE_TICKS == 0
+        if idle:
+            self._feel()
+        if not (now or idle or self.talk.busy or self.desk.state.phase in ("checking", "loading")):
+            return
+        reading = self.gauges.read()
+        readout = self.query_one(Readout)
+        if readout.display:
+            readout.show(reading)
+        else:
+            self.query_one(StatusLine).show(reading)
+
+    @work(exclusive=True, group="feel")
+    async def _feel(self) -> None:
+        await self.gauges.feel()
+
+    @work(exclusive=True, group="weigh")
+    async def weigh(self) -> None:
+        """Count what the conversation takes of the context."""
+        await self.gauges.weigh(self.talk)
+        self._tick(now=True)
+
+    def reply_ended(self, turn: Turn) -> None:
+        """A reply stays as it is now."""
+        self._tick(now=True)
+        if turn.state == "failed":
+            self.tell("The reply failed; it is kept as far as it came · Ctrl+R asks again", "error")
+        self._learn(turn)
+        self.weigh()
+
+    @work(exclusive=True, group="learn")
+    async def _learn(self, turn: Turn) -> None:
+        """What the reply taught about this machine is kept; where the model does not run as it should, it is said."""
+        engine, metrics = self.desk.engine, turn.metrics
+        placing = engine.placing if engine is not None else None
+        if engine is None or metrics is None or placing is None:
+            return
+        from localinfer.placing import judge, learn
+
+        status = engine.status()
+        await aside(lambda: learn(placing, status, metrics))
+        self._trouble = judge(placing, status, metrics).problem
+        self._show_header()
+
+    def action_readout(self) -> None:
+        """Show or hide the column of figures."""
+        self.toggle_class("-bare")
+        self._tick(now=True)
+
+    # Copying and moving
+
+    @on(Transcript.CopyRequested)
+    def _copy(self, event: Transcript.CopyRequested) -> None:
+        self.owner.copy(event.text)
+        self.tell(f"Copied {event.what} · {len(event.text):,} characters")
+
+    def action_copy_reply(self) -> None:
+        """Copy the marked message, or the last reply."""
+        self.transcript.action_copy_turn()
+
+    def action_copy_code(self) -> None:
+        """Copy the last code block; again, the one before it."""
+        self.transcript.action_copy_code()
+
+    def action_branch_previous(self) -> None:
+        """Go to the branch before this one."""
+        self.transcript.action_branch(-1)
+
+    def action_branch_next(self) -> None:
+        """Go to the branch after this one."""
+        self.transcript.action_branch(1)
+
+    def action_turn_previous(self) -> None:
+        """Mark the message before."""
+        self.transcript.action_turn(-1)
+
+    def action_turn_next(self) -> None:
+        """Mark the message after."""
+        self.transcript.action_turn(1)
+
+    def action_scroll_up(self) -> None:
+        """Scroll a page up."""
+        self.transcript.scroll_page(-1)
+
+    def action_scroll_down(self) -> None:
+        """Scroll a page down."""
+        self.transcript.scroll_page(1)
+
+    def action_scroll_home(self) -> None:
+        """Scroll to the start."""
+        self.transcript.scroll_start()
+
+    def action_scroll_end(self) -> None:
+        """Scroll to the end and follow."""
+        self.transcript.action_follow()
+
+    # Telling
+
+    def trouble(self, error: LocalInferError) -> None:
+        """Something failed."""
+        self.owner.trouble(error)
+
+    def tell(self, text: str, severity: str = "information") -> None:
+        """Say something under the prompt."""
+        if self.is_mounted:
+            self.prompt.hint(clean(text), severity)  # type: ignore[arg-type]

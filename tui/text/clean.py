@@ -1,0 +1,86 @@
+"""Text of models, files, hubs and metadata made harmless for a terminal, character by character.
+
+Each character is judged by itself, so a stream may be cut anywhere. For what is drawn only: what is stored, sent and
+saved stays as it was written.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+REPLACEMENT = "\ufffd"
+
+
+def joins_clusters(environment: Mapping[str, str]) -> bool:
+    """Whether this terminal is known to draw a family, a skin tone or ``❤️`` as one character of two cells.
+
+    Others (xterm, screen, older tmux and VTE) add the cells of the parts up, and everything right of it moves.
+    """
+    return (
+        environment.get("TERM_PROGRAM") in {"ghostty", "iTerm.app", "WezTerm"}
+        or environment.get("TERM") in {"foot", "xterm-ghostty", "xterm-kitty", "wezterm"}
+        or ("WT_SESSION" in environment and "TMUX" not in environment)
+    )
+
+
+def _characters(*ranges: int | tuple[int, int]) -> list[int]:
+    pairs = (part if isinstance(part, tuple) else (part, part) for part in ranges)
+    return [point for first, last in pairs for point in range(first, last + 1)]
+
+
+def _ranges(points: Iterable[int]) -> str:
+    """The characters as the inside of a regular expression's set, runs as ranges: one by one it compiles slowly."""
+    runs: list[list[int]] = []
+    for point in sorted(points):
+        if runs and runs[-1][1] == point - 1:
+            runs[-1][1] = point
+        else:
+            runs.append([point, point])
+    return "".join(f"\\u{first:04x}-\\u{last:04x}" for first, last in runs)
+
+
+# Controls and everything that turns the direction of the rest of the line around: shown, because it was meant to act.
+_SHOWN = _characters(
+    (0x80, 0x84), (0x86, 0x9F), (0x202A, 0x202E), (0x2066, 0x2069), (0xD800, 0xDFFF), (0xFDD0, 0xFDEF),
+    (0xFFF9, 0xFFFB), *((plane + 0xFFFE, plane + 0xFFFF) for plane in range(0, 0x110000, 0x10000)),
+)  # fmt: skip
+
+# Characters without ink that terminals give different widths, or that carry hidden text: they show nothing anyway.
+_DROPPED = _characters(
+    0x0D, 0xAD, 0x34F, (0x17B4, 0x17B5), (0x180B, 0x180F), 0x200B, (0x2060, 0x2065), (0x206A, 0x206F), 0x3164,
+    (0xFE00, 0xFE0E), 0xFEFF, 0xFFA0, (0xFFF0, 0xFFF8), (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
+)  # fmt: skip
+
+# Joiner, emoji presentation, skin tones: what makes one character out of several.
+_JOINING = _characters(0x200D, 0xFE0F, (0x1F3FB, 0x1F3FF))
+
+_PICTURES = {point: chr(0x2400 + point) for point in range(0x20) if point not in (0x09, 0x0A, 0x0D)} | {0x7F: "␡"}
+_LINE_ENDS = dict.fromkeys((0x85, 0x2028, 0x2029), "\n")
+
+
+class Cleaner:
+    """What a terminal must not be sent, and what stands in its place. ``joins``: see `joins_clusters`."""
+
+    def __init__(self, *, joins: bool) -> None:
+        dropped = _DROPPED if joins else [*_DROPPED, *_JOINING]
+        self._table: dict[int, str | None] = {**_PICTURES, **_LINE_ENDS}
+        self._table |= dict.fromkeys(_SHOWN, REPLACEMENT) | dict.fromkeys(dropped)
+        self._basic = re.compile(f"[{_ranges(point for point in self._table if point < 0x10000)}]")
+        self._beyond = re.compile("[\U00010000-\U0010ffff]")  # one set of both is a hundred times slower
+
+    def __call__(self, text: str) -> str:
+        harmless = not self._basic.search(text) and (text.isascii() or not self._beyond.search(text))
+        return text if harmless else text.translate(self._table)
+
+
+_cleaner = Cleaner(joins=joins_clusters(os.environ))
+
+
+def clean(text: str) -> str:
+    """``text`` with nothing in it that a terminal obeys; ``\\n`` and ``\\t`` stay.
+
+    Control characters become their pictures (``␛``) or ``�``, carriage returns and invisible characters go, Unicode's
+    other line ends become ``\\n``.
+    """
+    return _cleaner(text)

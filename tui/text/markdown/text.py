@@ -1,0 +1,247 @@
+"""Markdown that grows, as lines. It knows which of them can still change and draws nothing else again."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+from rich.segment import Segment
+from textual.strip import Strip
+
+from localinfer.types import Value
+from tui.text import highlight as highlighting
+from tui.text.cells import clusters
+from tui.text.clean import clean
+from tui.text.markdown import code
+from tui.text.markdown.draw import Drawn, draw, marker, stands_apart
+from tui.text.markdown.look import Look
+from tui.text.markdown.nodes import Code, Items, Paragraph, Placed, Table
+from tui.text.markdown.parse import language, parse, parser
+from tui.text.markdown.units import Cutter, Kind, Unit
+from tui.text.wrap import Line
+
+PIECE = 2_000  # characters: a longer line is taken in pieces, so that one that never ends is not drawn from its start
+_SLACK = 64
+_MARKUP_ONLY = re.compile(r"[ \t]*[-=+*_#>`~|:]+[ \t]*")
+
+
+def warm() -> None:
+    """Imports the parser and the usual lexers, so that their first use costs no frame; for a thread, once the screen
+    stands."""
+    parser()
+    highlighting.warm()
+
+
+class CodeBlock(Value, frozen=True):
+    """A code block: its exact text, and its lines among all lines as they were last drawn, ``last_line`` included."""
+
+    language: str
+    text: str
+    first_line: int
+    last_line: int
+
+
+class MarkdownText:
+    """Markdown source that may grow at its end.
+
+    ``append`` costs what is appended, ``lines`` what has changed since it was last called. What is drawn depends on the
+    source alone, never on the pieces it came in, once it is whole.
+    """
+
+    def __init__(self, source: str = "", *, whole: bool = True) -> None:
+        """``whole`` False: more will come."""
+        self._pieces: list[str] = []
+        self._pending: list[str] = []  # not cut into units yet
+        self._mid_line = False  # the beginning of the line that is pending has been taken
+        self._cutter = Cutter()
+        self._units: list[tuple[Unit, tuple[Placed, ...]]] = []  # closed ones, parsed
+        self._finished = False
+        self._width = 0
+        self._look = Look()
+        self._drawn_units = 0
+        self._settled = Drawn()  # the units drawn, which will not change
+        self._open = Drawn()
+        self._code_lines: list[tuple[str, list[Line]]] = []  # of the fence that is open
+        self._strips: list[Strip] = []
+        self._changed = True
+        self.append(source)
+        if whole:
+            self.finish()
+
+    @property
+    def source(self) -> str:
+        """All that was appended."""
+        self._pieces = ["".join(self._pieces)]
+        return self._pieces[0]
+
+    def append(self, text: str) -> None:
+        """More source. Draws nothing."""
+        if text and not self._finished:
+            text = clean(text)
+            self._pieces.append(text)
+            self._pending.append(text)
+            self._changed = True
+
+    def finish(self) -> None:
+        """No more will come: what was open is settled."""
+        self._finished = True
+        self._changed = True
+
+    def lines(self, width: int, look: Look) -> Sequence[Strip]:
+        """The lines at ``width`` cells, none of them wider. A line that did not change is the same Strip as before."""
+        width = max(width, 1)
+        if (width, look) != (self._width, self._look):
+            self._width, self._look = width, look
+            self._drawn_units = 0
+            self._settled, self._open, self._code_lines, self._strips = Drawn(), Drawn(), [], []
+            self._changed = True
+        if self._changed:
+            self._take()
+            stable = len(self._settled.lines)
+            self._settle()
+            self._open = self._growing()
+            fresh = [*self._settled.lines[stable:], *self._open.lines]
+            self._strips = [*self._strips[:stable], *_strips(self._strips[stable:], fresh)]
+            self._changed = False
+        return self._strips
+
+    def blocks(self) -> tuple[CodeBlock, ...]:
+        """The code blocks, as of the last call of `lines`."""
+        found: list[CodeBlock] = []
+        offset = len(self._settled.lines)
+        placed = [*self._settled.codes, *((block, a + offset, b + offset) for block, a, b in self._open.codes)]
+        for block, first, end in placed:
+            if block.continued and found:
+                before = found[-1]
+                text = before.text + ("" if block.glued else "\n") + block.text
+                found[-1] = replace(before, text=text, last_line=end - 1)
+            else:
+                found.append(CodeBlock(language=block.language, text=block.text, first_line=first, last_line=end - 1))
+        return tuple(found)
+
+    def _take(self) -> None:
+        """Whole lines, and pieces of lines that are too long, go to the cutter."""
+        text = "".join(self._pending)
+        start = 0
+        while True:
+            newline = text.find("\n", start)
+            end = len(text) if newline < 0 else newline
+            while end - start > PIECE + _SLACK:
+                cut = start + _cut(text[start : start + PIECE])
+                self._feed(text[start:cut])
+                self._mid_line, start = True, cut
+            if newline < 0:
+                break
+            self._feed(text[start:newline])
+            self._mid_line, start = False, newline + 1
+        if self._finished:
+            if start < len(text):
+                self._feed(text[start:])
+            self._cutter.close()
+            start = len(text)
+        self._pending = [text[start:]]
+        self._units += ((unit, _parsed(unit)) for unit in self._cutter.closed)
+        self._cutter.closed.clear()
+
+    def _feed(self, line: str) -> None:
+        if line or not self._mid_line:
+            self._cutter.feed(line, glued=self._mid_line)
+
+    def _settle(self) -> None:
+        for index in range(self._drawn_units, len(self._units)):
+            unit, blocks = self._units[index]
+            before = self._units[index - 1][1] if index else ()
+            self._settled.add(self._drawn(before, unit, blocks))
+        self._drawn_units = len(self._units)
+
+    def _growing(self) -> Drawn:
+        """What may still change: the open unit, and a line that is not whole."""
+        drawn = Drawn()
+        before = self._units[-1][1] if self._units else ()
+        for unit in self._open_units():
+            if unit.fence:
+                drawn.add(self._open_fence(before, unit))
+            else:
+                blocks = _parsed(unit)
+                drawn.add(self._drawn(before, unit, blocks))
+                before = blocks
+        return drawn
+
+    def _open_units(self) -> list[Unit]:
+        cutter, line = self._cutter, self._pending[0]
+        if line and not (_MARKUP_ONLY.fullmatch(line) or (line.isspace() and not self._mid_line)):
+            cutter = cutter.copy()
+            cutter.feed(line, glued=self._mid_line)
+        return [*cutter.closed, cutter.open] if cutter.open else cutter.closed
+
+    def _drawn(self, before: Sequence[Placed], unit: Unit, blocks: Sequence[Placed]) -> Drawn:
+        drawn = self._gap(before, unit, blocks)
+        if unit.kind is Kind.ITEM and unit.continued:
+            margin = len(marker(unit.number, 0))
+            inside = draw(blocks, max(self._width - margin, 1), self._look, self._look.text, depth=1)
+            drawn.add(inside, [[Segment(" " * margin, self._look.text)]] if self._width > margin else [])
+        else:
+            drawn.add(draw(blocks, self._width, self._look, self._look.text))
+        return drawn
+
+    def _gap(self, before: Sequence[Placed], unit: Unit, blocks: Sequence[Placed]) -> Drawn:
+        apart = (
+            not unit.continued
+            and len(before) > 0
+            and len(blocks) > 0
+            and stands_apart(before[-1].block, blocks[0].block, spaced=unit.spaced)
+        )
+        return Drawn([[]] if apart else [])
+
+    def _open_fence(self, before: Sequence[Placed], unit: Unit) -> Drawn:
+        """A fence that grows: each line is coloured by itself and kept; the whole of it when it is closed."""
+        block = _code(unit)
+        drawn = self._gap(before, unit, (Placed(block=block, spaced=unit.spaced),))
+        first = len(drawn.lines)
+        if not unit.continued:
+            drawn.lines += code.label(block.language, self._width, self._look)
+        kept = self._code_lines
+        del kept[len(unit.lines) :]
+        for index, line in enumerate(unit.lines or [""]):
+            if index >= len(kept) or kept[index][0] != line:
+                pieces = highlighting.highlight(code.drawable(line), block.language)[0]
+                glued = unit.glued and not index
+                kept[index:] = [(line, code.draw_line(pieces, self._width, self._look, glued=glued))]
+            drawn.lines += kept[index][1]
+        drawn.codes.append((block, first, len(drawn.lines)))
+        return drawn
+
+
+def _cut(piece: str) -> int:
+    """Where a line that goes on may be cut: after a space, else between two characters as a reader sees them."""
+    if (space := piece.rfind(" ", len(piece) // 2)) >= 0:
+        return space + 1
+    tail = clusters(piece[-_SLACK:])
+    return len(piece) - _SLACK + tail[-1][0] if len(tail) > 1 else len(piece)
+
+
+def _code(unit: Unit) -> Code:
+    return Code(
+        language=language(unit.language), text="\n".join(unit.lines), continued=unit.continued, glued=unit.glued
+    )
+
+
+def _parsed(unit: Unit) -> tuple[Placed, ...]:
+    if unit.kind is Kind.FENCE:
+        return (Placed(block=_code(unit), spaced=unit.spaced),)
+    blocks = parse(unit.source) or (Placed(block=Paragraph(runs=((unit.source, 0),)), spaced=False),)
+    match blocks[0].block:
+        case Items() as items if unit.number is not None and not unit.continued:
+            numbered = tuple(replace(item, number=unit.number + index) for index, item in enumerate(items.items))
+            first = replace(blocks[0], block=replace(items, items=numbered))
+        case Table() as table if unit.head:
+            first = replace(blocks[0], block=replace(table, continued=True))
+        case _:
+            return blocks
+    return (first, *blocks[1:])
+
+
+def _strips(before: Sequence[Strip], lines: Sequence[Line]) -> Iterator[Strip]:
+    """``lines`` as strips, those that are what they were as the same ones, with what they have cached."""
+    for index, line in enumerate(lines):
+        same = index < len(before) and list(before[index]) == line
+        yield before[index] if same else Strip(line)

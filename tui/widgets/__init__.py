@@ -1,0 +1,1 @@
+"""The parts of the screens. Each has a small imperative API and posts messages; none calls an engine or a store."""

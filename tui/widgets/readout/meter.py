@@ -1,0 +1,113 @@
+"""From what a generation tells to what the readout shows. It reads no clock: every instant is handed in.
+
+One meter follows one conversation: one generation at a time, with what the model and the machine say of themselves.
+"""
+
+from typing import TYPE_CHECKING
+
+from localinfer.types import EngineStatus, Event, Metrics, Piece
+from tui.widgets.readout.course import Course, Measured
+from tui.widgets.readout.memory import memory
+from tui.widgets.readout.pace import Pace
+from tui.widgets.readout.values import Budget, Parts, Phase, Reading
+
+if TYPE_CHECKING:
+    from localinfer.machine.pulse import Pulse
+    from localinfer.models.plan import MemoryPlan
+    from localinfer.roofline import Roofline
+
+
+class Meter:
+    """Makes readings: ``choose`` a model, ``begin`` with a generation, ``observe`` its events, ``read`` at any time."""
+
+    def __init__(self) -> None:
+        self._pace = Pace()
+        self._course: Course | None = None
+        self._held: Budget | None = None
+        self.choose(None)
+
+    def choose(self, plan: "MemoryPlan | None", placement: str = "", drafter: str = "", speculation: str = "") -> None:
+        """Another model is used from here on: its plan if there is one, where it runs in words, what drafts for it (""
+        for nothing) and, in a few words, why not. The figures of the one before are forgotten."""
+        self._plan, self._placement = plan, placement
+        self._drafter, self._speculation = drafter, speculation
+        self._pace, self._course = Pace(), None
+
+    def hold(self, budget: Budget | None) -> None:
+        """What the context holds while nothing runs: another conversation was opened, or this one was changed. Its
+        ``system`` is also that of the next generation."""
+        self._held = budget
+
+    def begin(self, generation: Measured, now_ns: int) -> None:
+        """``generation`` was submitted at ``now_ns``."""
+        self._course = Course(generation, now_ns)
+        self._pace.begin()
+
+    def observe(self, event: Event) -> None:
+        """Take in one event of the generation. All of them: the live speed is made of the pieces' instants."""
+        if self._course is not None:
+            self._course.observe(event)
+        if isinstance(event, Piece):
+            self._pace.take(event)
+
+    def read(self, now_ns: int, status: EngineStatus | None = None, pulse: "Pulse | None" = None) -> Reading:
+        """What is to be shown at ``now_ns``."""
+        course = self._course
+        settled = course is None or course.over
+        metrics = course.metrics() if course else None
+        loading = status is not None and status.state == "loading"
+        phase: Phase = course.phase(loading=loading) if course else "loading" if loading else "idle"
+        elapsed_s = course.elapsed_s(metrics, now_ns) if course and metrics else None
+        live_tps = self._pace.live_tps(now_ns) if phase == "decode" else None
+        second, history = self._pace.history(self._pace.until_ns(now_ns) if phase == "decode" else now_ns)
+        if metrics is not None and not settled:
+            self._held = self._budget(metrics, status)
+        return Reading(
+            phase=phase,
+            metrics=metrics,
+            load_progress=course.progress if course and phase == "loading" else None,
+            ahead=course.queued.ahead if course and course.queued and phase == "queued" else None,
+            prompt_tokens=metrics.prompt_tokens if metrics else None,
+            prefilled=course.prefilled.done_tokens if course and course.prefilled else None,
+            elapsed_s=elapsed_s,
+            parts=course.parts(metrics, phase, elapsed_s) if course and metrics else Parts(),
+            live_tps=live_tps,
+            history=history,
+            history_second=second,
+            roofline=self._roofline(metrics, phase, live_tps),
+            drafter=self._drafter,
+            speculation=self._speculation,
+            memory=memory(self._plan, pulse, loaded=status is not None and status.state == "ready"),
+            budget=self._held,
+            pulse=pulse,
+            threads=status.threads if status else None,
+            placement=self._placement or (status.model.placement if status and status.model else ""),
+        )
+
+    def _budget(self, metrics: Metrics, status: EngineStatus | None) -> Budget | None:
+        """What the context holds with this generation in it, as soon as its prompt was counted."""
+        held = self._held
+        context = status.model.context if status and status.model else held.context if held else 0
+        if metrics.prompt_tokens is None or not context:
+            return held
+        system = min(held.system if held else 0, metrics.prompt_tokens)
+        return Budget(
+            context=context,
+            system=system,
+            history=metrics.prompt_tokens - system,
+            reply=metrics.completion_tokens,
+            cached=metrics.cached_tokens,
+        )
+
+    def _roofline(self, metrics: Metrics | None, phase: Phase, live_tps: float | None) -> "Roofline | None":
+        """By the live speed at this depth while it decodes, afterwards by the mean speed at the mean depth."""
+        if self._plan is None or metrics is None or not metrics.completion_tokens:
+            return None
+        tokens = metrics.completion_tokens
+        tps = live_tps if phase == "decode" else metrics.tps
+        if tps is None:
+            return None
+        from localinfer.roofline import roofline
+
+        depth = (metrics.prompt_tokens or 0) + (tokens if phase == "decode" else tokens // 2)
+        return roofline(self._plan, depth, tps * (tokens - metrics.accepted) / tokens)

@@ -1,0 +1,49 @@
+"""A place that survives another width: the same words stay on top, however lines are broken anew.
+
+Words are counted by their letters and digits, because nothing else is drawn alike at every width.
+"""
+
+from typing import NamedTuple
+
+from tui.widgets.transcript.book import Book
+from tui.widgets.transcript.layout import Place
+from tui.widgets.transcript.sheet import Part
+
+
+class Anchor(NamedTuple):
+    """A line of a part of a turn: ``letters`` come before it in the part, ``blank`` lines without any just before."""
+
+    turn: int
+    part: Part
+    letters: int
+    blank: int
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
+
+
+def take(book: Book, place: Place) -> Anchor:
+    """The anchor of a place, by the turn's lines as they are now."""
+    line = book.line(place)
+    letters = blank = 0
+    for strip in book.drawn(place.turn).parts[line.part][: line.line]:
+        here = _letters(strip.text)
+        letters += here
+        blank = 0 if here else blank + 1
+    return Anchor(place.turn, line.part, letters, blank)
+
+
+def find(book: Book, anchor: Anchor) -> Place:
+    """Where the anchor's words are in the turn's lines as they are now."""
+    drawn = book.drawn(anchor.turn)
+    lines = drawn.parts[anchor.part]
+    letters = blank = line = 0
+    while line < len(lines) - 1:
+        here = _letters(lines[line].text)
+        if letters + here > anchor.letters or (letters == anchor.letters and blank == anchor.blank):
+            break
+        letters += here
+        blank = 0 if here else blank + 1
+        line += 1
+    return Place(anchor.turn, drawn.row(anchor.part, line))
