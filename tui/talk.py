@@ -5,6 +5,7 @@ event loop; what may be slow (the disk) runs in threads.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
@@ -17,6 +18,7 @@ from localinfer.history import tree
 from localinfer.history.reply import Growing
 from localinfer.history.store import History
 from localinfer.history.values import Attachment, Conversation, Omission, Parameters, Turn, TurnState
+from localinfer.metrics import now_ns
 from localinfer.types import Done, Event, GenerationRequest, Queued
 from tui.aside import aside
 
@@ -221,6 +223,11 @@ class Talk:
             if growing is None:
                 raise
             note = f"{error.message} {error.hint}".strip()
+        except asyncio.CancelledError:  # the application is being left: there is no later moment
+            if growing is not None:
+                with contextlib.suppress(LocalInferError):
+                    growing.end(Done(finish_reason="cancelled", at_ns=now_ns(), metrics=generation.metrics))[1]()
+            raise
         finally:
             generation.cancel()
             self.generation = None

@@ -63,6 +63,8 @@ def open_application(
         str | None, typer.Argument(help="A name of the catalogue, owner/repo[:QUANT] of the hub, or a .gguf file.")
     ] = None,
     system: Annotated[str | None, typer.Option("--system", help="System prompt.")] = None,
+    temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy.")] = 0.8,
+    seed: Annotated[int | None, typer.Option("--seed", help="Same seed, same text.")] = None,
     context: shared.Context = None,
     backend: shared.Backend = None,
     device: shared.Device = None,
@@ -76,6 +78,8 @@ def open_application(
     from localinfer.cli import in_a_terminal
     from localinfer.cli.screen import open_screen
     from localinfer.errors import BadRequest
+    from localinfer.generation import check as check_request
+    from localinfer.types import GenerationRequest, Sampling
     from tui.start import Start
 
     if not in_a_terminal():
@@ -88,7 +92,9 @@ def open_application(
         offline=_offline(offline),
         force=force,
         system=system or "",
+        sampling=Sampling(temperature=temperature, seed=seed),
     )
+    check_request(GenerationRequest(prompt="x", sampling=start.sampling))
     raise typer.Exit(open_screen(start))
 
 

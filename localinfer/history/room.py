@@ -60,7 +60,7 @@ def summary_request(turns: Sequence[Turn], before: str, most_characters: int) ->
     ]
     text = f"{_ASK}\n\n---\n" + "\n\n".join(told) + "\n---"
     return GenerationRequest(
-        messages=(Message(role="user", content=text),), sampling=Sampling(temperature=0.3), max_tokens=SUMMARY_TOKENS
+        messages=(Message(role="user", content=text),), sampling=Sampling(temperature=0), max_tokens=SUMMARY_TOKENS
     )
 
 

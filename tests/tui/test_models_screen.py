@@ -14,8 +14,9 @@ from tests.models.hub_server import Fault, HubServer
 from tests.models.machines import cpu_only, cuda, machine
 from tests.tiny_models import write_tiny_model
 from tests.tui.models_app import Around, Parts, Source, shown, until
-from tui.screens.models import Chosen, Filter, ModelsScreen
+from tui.screens.models import Chosen, ModelsScreen
 from tui.widgets.models.detail import Detail
+from tui.widgets.models.filter import Filter
 from tui.widgets.models.listing import ModelList
 
 __all__ = ["hub"]
@@ -157,6 +158,20 @@ async def test_fetching_shows_how_far_it_is_and_loads_what_was_asked_for(parts: 
         parts.source.arrive.set()
         await until(pilot, lambda: bool(app.result))
     assert app.result == [Chosen(reference="qwen3-8b:Q6_K")]
+
+
+async def test_who_has_gone_on_to_another_model_is_not_torn_away(parts: Parts) -> None:
+    app = Around(screen_of(parts, query="qwen3"))
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await until(pilot, lambda: len(keys_of(app)) > 2)
+        await pilot.press("enter")
+        await until(pilot, lambda: "25%" in shown(app))
+        await pilot.press("down")
+        looks = parts.looks
+        parts.source.arrive.set()
+        await until(pilot, lambda: parts.looks > looks)  # what has arrived is listed
+        assert app.result == []
+        assert isinstance(app.screen, ModelsScreen)
 
 
 async def test_a_download_goes_on_without_the_screen_and_can_be_stopped_from_it_again(parts: Parts) -> None:

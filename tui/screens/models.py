@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -24,6 +24,7 @@ from tui.text.clean import clean
 from tui.widgets.bars import KeyLine
 from tui.widgets.models import lines
 from tui.widgets.models.detail import Detail, Shown
+from tui.widgets.models.filter import Filter
 from tui.widgets.models.lines import Line, Listing
 from tui.widgets.models.listing import ModelList
 
@@ -51,30 +52,6 @@ class Chosen(Value, frozen=True):
 
     reference: str
     force: bool = False
-
-
-class Filter(Input):
-    """Typing filters; every key that moves belongs to the list."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "screen.move(-1)", show=False),
-        Binding("down", "screen.move(1)", show=False),
-        Binding("pageup", "screen.page(-1)", show=False),
-        Binding("pagedown", "screen.page(1)", show=False),
-        Binding("home", "screen.move(-100000)", show=False),
-        Binding("end", "screen.move(100000)", show=False),
-        Binding("left", "screen.variant(-1)", show=False),
-        Binding("right", "screen.variant(1)", show=False),
-        Binding("delete,ctrl+d", "screen.remove", show=False),
-        Binding("enter", "screen.pick", show=False),
-    ]
-
-    def on_key(self, event: events.Key) -> None:
-        """A space before anything was typed looks at the details."""
-        if event.key == "space" and not self.value:
-            event.stop()
-            event.prevent_default()
-            self.screen.run_worker(self.screen.run_action("details"))
 
 
 class ModelsScreen(Screen["Chosen | None"]):
@@ -200,24 +177,11 @@ class ModelsScreen(Screen["Chosen | None"]):
         shown = [self._exact.get(line.key, line) for line in known]
         local = lines.matching([line for line in shown if line.section != "hub"], query)
         hub = [line for line in shown if line.section == "hub"]
-        self._list.show((*self._fetching(shown), *local, *hub), current=self._current(shown))
+        engine = self._engines.current
+        current = lines.current(shown, engine.options.model if engine is not None else "")
+        self._list.show((*lines.unlisted(self._last, shown), *local, *hub), current=current)
         self._show_note()
         self._show_detail()
-
-    def _fetching(self, known: list[Line]) -> list[Line]:
-        """Lines for downloads of models that are not listed otherwise."""
-        listed = {line.key for line in known}
-        listed |= {lines.reference(one.entry) for line in known for one in line.variants}
-        return [
-            Line(key=one.reference, section="fetching", title=one.title)
-            for one in self._last
-            if one.state != "done" and one.reference not in listed
-        ]
-
-    def _current(self, known: list[Line]) -> str:
-        engine = self._engines.current
-        model = engine.options.model if engine is not None else ""
-        return next((line.key for line in known if line.section == "here" and lines.in_use(line, model)), "")
 
     def _show_note(self) -> None:
         told = " · ".join(clean(note).replace("\n", " ") for note in (self._hub_note, self._note) if note)
@@ -406,12 +370,18 @@ class ModelsScreen(Screen["Chosen | None"]):
         if {one.reference: one.state for one in now} != known:
             self._relist()
         self._show_detail()
-        arrived = {one.reference for one in now if one.state == "done"} - self._arrived
-        self._arrived |= arrived
-        if self._wanted in arrived and self.is_current:
+        here = {one.reference for one in now if one.state == "done"}
+        arrived, self._arrived = here - self._arrived, here
+        if self._wanted in arrived and self.is_current and self._is_highlighted(self._wanted):
             self.dismiss(Chosen(reference=self._wanted))
         elif arrived:
             self.action_again()
+
+    def _is_highlighted(self, reference: str) -> bool:
+        """Whether the person still looks at it: who has gone on to another model is not torn away."""
+        line = self._list.highlighted
+        known = [lines.reference(one.entry) for one in line.variants] if line is not None else []
+        return reference in known or (line is not None and line.key == reference)
 
     # Timers
 

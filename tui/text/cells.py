@@ -21,6 +21,10 @@ _FLAG_LETTER = re.compile("[\U0001f1e6-\U0001f1ff]")
 _LINKING = frozenset("\u094d\u09cd\u0acd\u0b4d\u0c4d\u0d4d")
 _INDIC = re.compile("[\u0900-\u0d7f]")
 _SPACING_MARKS = frozenset("\u0e33\u0eb3")
+# One character each, of two cells but for ASCII: what nearly all text of East Asia is made of.
+_UNCOMBINED = re.compile(
+    "[\x20-\x7e\u3001-\u3029\u3041-\u3096\u30a1-\u30fa\u30fc-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60]*"
+)
 LEFT_TO_RIGHT_MARK = "\u200e"
 
 Cluster = tuple[int, int, int]
@@ -35,6 +39,8 @@ def steady(text: str) -> str:
 
 def clusters(text: str) -> list[Cluster]:
     """The characters a reader sees, as (start, end, cells); together they cover ``text``."""
+    if _UNCOMBINED.fullmatch(text):
+        return [(index, index + 1, 1 if character < "\u3000" else 2) for index, character in enumerate(text)]
     found: list[Cluster] = []
     flag_open = False
     for start, end, cells in split_graphemes(text)[0]:

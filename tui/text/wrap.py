@@ -19,7 +19,7 @@ Run = tuple[str, Style]
 Line = list[Segment]
 Span = tuple[int, int]
 
-_WORD = re.compile(r"( *)([^ \n]+)")
+_WORD = re.compile(r"[^ \n]+")
 _MAYBE_WIDE = re.compile("[\u1100-\U0010ffff]")
 # Typography between wide characters, by Unicode category: closing and other punctuation, and marks that lengthen the
 # character before (ー, 々), begin no line; opening punctuation ends none.
@@ -97,8 +97,8 @@ def _wrapped(text: str, start: int, end: int, width: int) -> Iterator[Span]:
     first = last = start  # of the line being filled
     used = 0
     for word in _WORD.finditer(text, start, end):
-        gap = len(word[1])
-        for begin, stop, cells in _pieces(word[2], word.start(2), width):
+        gap = word.start() - last
+        for begin, stop, cells in _pieces(word[0], word.start(), width):
             if used + gap + cells > width:
                 if last > first:
                     yield first, last

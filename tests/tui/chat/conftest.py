@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from localinfer.history.values import Turn
-from localinfer.types import LoadOptions
+from localinfer.types import LoadOptions, Sampling
 from tests.tui.waiting import until
 from tui.app import LocalInfer
 from tui.screens.chat import ChatScreen
@@ -75,7 +75,7 @@ def chatting() -> Open:
         *, size: tuple[int, int] = (120, 36), ready: bool = True, **script: object
     ) -> AsyncIterator[Chatting]:
         options = LoadOptions(backend="scripted", model="", name="")
-        app = LocalInfer(Start(options=options, reference=urlencode({"text": "An answer.", **script})))
+        app = LocalInfer(Start(options=options, sampling=Sampling(temperature=0), reference=urlencode({"text": "An answer."} | script)))
         try:
             async with app.run_test(size=size) as pilot:
                 chat = Chatting(app, pilot)

@@ -64,6 +64,8 @@ async def test_a_large_paste_can_be_put_into_the_text_or_taken_away(tmp_path: Pa
         assert host.status == "pasted text: 500 lines attached · Tab, then Enter puts them into the text"
         await pilot.press("tab")
         assert host.chips.has_focus
+        await host.until(lambda: "› pasted text · 500 lines" in host.screen_text)
+        assert host.status.startswith("Backspace removes it")
         await pilot.press("enter")
         await host.until(lambda: host.prompt.text == f"see: {text}")
         assert host.chips.chips == ()

@@ -1,7 +1,9 @@
 """Text selected with the mouse: what is copied, what is marked, and that it stays while text comes."""
 
+from textual.events import Click, MouseUp
 from textual.geometry import Offset
 from textual.pilot import Pilot
+from textual.selection import SELECT_ALL, Selection
 
 from tests.tui.transcript.stage import Stage, growing, shown, talk, until
 
@@ -9,7 +11,7 @@ from tests.tui.transcript.stage import Stage, growing, shown, talk, until
 async def _drag(pilot: Pilot[None], app: Stage, start: tuple[int, int], end: tuple[int, int]) -> None:
     await pilot.mouse_down(app.transcript, offset=start)
     await pilot.hover(app.transcript, offset=end)
-    await pilot.mouse_up(app.transcript, offset=end)
+    await pilot._post_mouse_events([MouseUp, Click], widget=app.transcript, offset=end, button=1)
     await pilot.pause()
 
 
@@ -23,6 +25,7 @@ async def test_a_drag_selects_the_drawn_text_without_gutter_and_padding() -> Non
         await pilot.pause()
         await _drag(pilot, app, (2 + 4, 1), (2 + 1, 3))
         assert app.screen.get_selected_text() == "two three\n  four five\nsi"
+        assert app.transcript.selected_turn is None
 
 
 async def test_a_drag_from_the_gutter_takes_whole_lines() -> None:
@@ -125,8 +128,6 @@ async def test_everything_selected_is_everything_said() -> None:
     app = Stage(talk(3, lines=1))
     async with app.run_test(size=(200, 30)) as pilot:
         await pilot.pause()
-        from textual.selection import SELECT_ALL, Selection
-
         everything = app.transcript.get_selection(SELECT_ALL)
         assert everything is not None
         assert [f"t{turn}l0" in everything[0] for turn in (1, 2, 3)] == [True] * 3

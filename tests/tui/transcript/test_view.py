@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from textual.events import MouseScrollUp
+from textual.strip import Strip
 
 from tests.tui.transcript.stage import Stage, growing, shown, talk, until
 
@@ -175,7 +176,51 @@ async def test_nothing_to_show_shows_the_placeholder() -> None:
         assert app.rows()[1] == "▎ hello"
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_another_theme_is_painted_at_once() -> None:
+    app = Stage(talk(2, lines=1))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        before, text = app.transcript.render_line(1), app.text()
+        app.theme = "textual-light"
+        await pilot.pause()
+        assert app.text() == text
+        colours = [[segment.style.bgcolor for segment in row if segment.style] for row in (before, _painted(app, 1))]
+        assert colours[0][0] != colours[1][0]
+
+
+def _painted(app: Stage, row: int) -> Strip:
+    return app.screen._compositor.render_strips()[row]
+
+
+async def test_what_changes_while_it_is_hidden_is_there_when_it_is_shown_again() -> None:
+    app = Stage(talk(3, lines=1))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.transcript.begin_reply(growing(4))
+        await pilot.pause()
+        app.transcript.display = False
+        await pilot.pause()
+        app.transcript.say("while hidden")
+        app.transcript.update(shown(1, "changed while hidden"))
+        app.transcript.append(shown(5, "came while hidden"))
+        await pilot.resize_terminal(100, 30)
+        app.transcript.display = True
+        await until(pilot, lambda: "▎ while hidden" in app.text())
+        assert "changed while hidden" in app.text()
+        assert "came while hidden" in app.text()
+
+
+async def test_a_reply_grows_though_another_turn_came_after_it() -> None:
+    app = Stage(talk(1))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.transcript.begin_reply(growing(2))
+        app.transcript.append(shown(3, "and this"))
+        app.transcript.say("still going")
+        await until(pilot, lambda: "still going" in app.text())
+        rows = app.rows()
+        assert rows.index("▎ still going") < rows.index("▎ and this")
+
+
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 async def test_what_is_painted_is_what_is_there(data: st.DataObject) -> None:
     """Only changed rows are painted again: after anything whatever, the screen is as if painted anew."""

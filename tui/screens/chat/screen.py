@@ -65,7 +65,7 @@ class ChatScreen(Screen[None]):
         self.owner = owner
         self.desk = Desk(owner.engines, owner.start, self._desk_changed)
         self.talk = Talk(owner.history, ChatView(self))
-        self.talk.parameters = Parameters(system=owner.start.system)
+        self.talk.parameters = Parameters(system=owner.start.system, sampling=owner.start.sampling)
         self.gauges = Gauges()
         self.models = Models(self)
         self.transcript = Transcript(GREETING)

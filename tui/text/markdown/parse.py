@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     BlockRule = Callable[[StateBlock, int, int, bool], bool]
 
 DEEPEST = 12  # quotes and lists nested deeper are text: markdown-it would leave their content out
+MOST_BRACKETS = 100  # in one paragraph; with more of them, none is a link: looking for their ends takes quadratic time
 
 _OPENING = {"em_open": EMPHASIS, "strong_open": STRONG, "s_open": STRUCK, "link_open": LINK}
 _CLOSING = {"em_close": EMPHASIS, "strong_close": STRONG, "s_close": STRUCK, "link_close": LINK}
@@ -34,8 +35,8 @@ _ALIGN: dict[str, Align] = {"text-align:center": "center", "text-align:right": "
 
 
 @cache
-def parser() -> "MarkdownIt":
-    """The one parser; imported and built at its first use."""
+def parser(*, links: bool = True) -> "MarkdownIt":
+    """The parser; imported and built at its first use."""
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import blockquote, list_block
 
@@ -44,6 +45,8 @@ def parser() -> "MarkdownIt":
     made.inline.ruler.before("escape", "math", _math)
     made.block.ruler.at("blockquote", _bounded(blockquote), {"alt": ["paragraph", "reference", "blockquote", "list"]})
     made.block.ruler.at("list", _bounded(list_block), {"alt": ["paragraph", "reference", "blockquote"]})
+    if not links:
+        made.disable(["link", "image"])
     return made
 
 
@@ -76,7 +79,8 @@ def parse(source: str) -> tuple[Placed, ...]:
 def inline(text: str) -> Inline:
     """Marks within one paragraph or table cell."""
     tokens: list[Token] = []
-    parser().inline.parse(text, parser(), {}, tokens)
+    made = parser(links=text.count("[") <= MOST_BRACKETS)
+    made.inline.parse(text, made, {}, tokens)
     return _merged(_runs(tokens))
 
 

@@ -1,7 +1,8 @@
 """Markdown that grows, as lines. It knows which of them can still change and draws nothing else again."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import overload
 
 from msgspec.structs import replace
 from rich.segment import Segment
@@ -40,6 +41,37 @@ class CodeBlock(Value, frozen=True):
     last_line: int
 
 
+class Lines(Sequence[Strip]):
+    """Drawn lines; a Strip is made when it is looked at, because most never are."""
+
+    def __init__(self, lines: list[Line], strips: list[Strip | None]) -> None:
+        self._lines = lines
+        self._strips = strips
+
+    def changed(self, lines: list[Line], stable: int) -> "Lines":
+        """``lines``, of which the first ``stable`` are the ones here; others that are equal keep their Strip too."""
+        strips = self._strips[:stable]
+        for index in range(stable, len(lines)):
+            same = index < len(self._lines) and self._lines[index] == lines[index]
+            strips.append(self._strips[index] if same else None)
+        return Lines(lines, strips)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> Strip: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Strip]: ...
+    def __getitem__(self, index: int | slice) -> Strip | list[Strip]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        strip = self._strips[index]
+        if strip is None:
+            strip = self._strips[index] = Strip(self._lines[index])
+        return strip
+
+
 class MarkdownText:
     """Markdown source that may grow at its end.
 
@@ -61,7 +93,7 @@ class MarkdownText:
         self._settled = Drawn()  # the units drawn, which will not change
         self._open = Drawn()
         self._code_lines: list[tuple[str, list[Line]]] = []  # of the fence that is open
-        self._strips: list[Strip] = []
+        self._lines = Lines([], [])
         self._changed = True
         self.append(source)
         if whole:
@@ -92,17 +124,16 @@ class MarkdownText:
         if (width, look) != (self._width, self._look):
             self._width, self._look = width, look
             self._drawn_units = 0
-            self._settled, self._open, self._code_lines, self._strips = Drawn(), Drawn(), [], []
+            self._settled, self._open, self._code_lines, self._lines = Drawn(), Drawn(), [], Lines([], [])
             self._changed = True
         if self._changed:
             self._take()
             stable = len(self._settled.lines)
             self._settle()
             self._open = self._growing()
-            fresh = [*self._settled.lines[stable:], *self._open.lines]
-            self._strips = [*self._strips[:stable], *_strips(self._strips[stable:], fresh)]
+            self._lines = self._lines.changed([*self._settled.lines, *self._open.lines], stable)
             self._changed = False
-        return self._strips
+        return self._lines
 
     def blocks(self) -> tuple[CodeBlock, ...]:
         """The code blocks, as of the last call of `lines`."""
@@ -238,10 +269,3 @@ def _parsed(unit: Unit) -> tuple[Placed, ...]:
         case _:
             return blocks
     return (first, *blocks[1:])
-
-
-def _strips(before: Sequence[Strip], lines: Sequence[Line]) -> Iterator[Strip]:
-    """``lines`` as strips, those that are what they were as the same ones, with what they have cached."""
-    for index, line in enumerate(lines):
-        same = index < len(before) and list(before[index]) == line
-        yield before[index] if same else Strip(line)

@@ -4,7 +4,7 @@ Values and pure functions, but for ``look`` and ``find``, which ask the disk or 
 is drawn here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,6 +14,7 @@ from localinfer.types import Value
 
 if TYPE_CHECKING:
     from localinfer.advice import Advice, Entry, Planned
+    from localinfer.downloads import Download
     from localinfer.models.hub import Found
     from localinfer.models.plan import Ask, MemoryPlan
 
@@ -219,11 +220,21 @@ def _looked_into(line: Line, advice: "Advice", ask: "Ask", *, offline: bool) -> 
     )
 
 
-def in_use(line: Line, model: str) -> bool:
-    """Whether the loaded file ``model`` is the one of this line."""
-    if not model:
-        return False
-    return any(Path(model) == path for one in line.variants for path in one.entry.paths[:1])
+def current(known: Iterable[Line], model: str) -> str:
+    """The key of the line whose file is ``model``, which is loaded; "" without one."""
+    here = [line for line in known if line.section == "here"] if model else []
+    return next((line.key for line in here if line.variants[line.usual].entry.paths[:1] == (Path(model),)), "")
+
+
+def unlisted(downloads: "Iterable[Download]", known: Sequence[Line]) -> tuple[Line, ...]:
+    """Lines for downloads of models that are not listed otherwise."""
+    listed = {line.key for line in known}
+    listed |= {reference(one.entry) for line in known for one in line.variants}
+    return tuple(
+        Line(key=one.reference, section="fetching", title=one.title)
+        for one in downloads
+        if one.state != "done" and one.reference not in listed
+    )
 
 
 def sectioned(lines: Iterable[Line]) -> Mapping[Section, list[Line]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _GAP = 2
 _MARK = 2
 _BAR = 12
-_LEAST_NAME = 18
+_LEAST_NAME, _MOST_NAME = 18, 48
 
 
 class Column(NamedTuple):
@@ -192,7 +192,7 @@ class ModelList(ScrollView, can_focus=False):
 
     def _name_width(self, width: int) -> int:
         taken = sum(size + _GAP for _, size in self._columns(width))
-        return max(_LEAST_NAME, width - _MARK - taken)
+        return max(_LEAST_NAME, min(_MOST_NAME, width - _MARK - taken))
 
     def _head(self, width: int) -> Content:
         cells = [_fitted(Content("MODEL"), self._name_width(width))]

@@ -18,6 +18,7 @@ from tui.widgets.prompt.sizes import count, size
 
 _MOST_NAME_CELLS = 40
 _GAP = "  "
+_SIGN, _CHOSEN_SIGN = "▤", "\u203a"
 
 
 class Chip(Value, frozen=True):
@@ -37,7 +38,7 @@ class Chip(Value, frozen=True):
         text = self.attachment.text
         measure = count(text.count("\n") + 1, "line") if self.pasted else size(self.attachment.size_bytes)
         tokens = "counting…" if self.tokens is None else count(self.tokens, "token")
-        return f"▤ {name} · {measure} · {tokens}"
+        return f"{_SIGN} {name} · {measure} · {tokens}"
 
 
 class Chips(Widget, can_focus=True):
@@ -148,7 +149,10 @@ class Chips(Widget, can_focus=True):
             rows.append("\n" if number else "")
             for position, (index, label) in enumerate(row):
                 rows.append(_GAP if position else "")
-                rows.append(label, chosen if self.has_focus and index == self.chosen else plain)
+                if self.has_focus and index == self.chosen:
+                    rows.append(label.replace(_SIGN, _CHOSEN_SIGN, 1), chosen)
+                else:
+                    rows.append(label, plain)
         return rows
 
     def _rows(self, width: int) -> list[list[tuple[int, str]]]:

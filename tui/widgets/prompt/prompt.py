@@ -18,11 +18,11 @@ from textual.worker import Worker
 
 from localinfer.errors import LocalInferError, StorageUnavailable
 from localinfer.history.values import Attachment
-from localinfer.types import Value
 from tui.widgets.prompt.assist import Assist
 from tui.widgets.prompt.chips import Chip, Chips
 from tui.widgets.prompt.commands import Command, Given, Unknown, escaped, meaning, unescaped
 from tui.widgets.prompt.completion import Completion
+from tui.widgets.prompt.draft import Draft
 from tui.widgets.prompt.editor import Editor, typed
 from tui.widgets.prompt.files import gather, named, read
 from tui.widgets.prompt.recall import Recall
@@ -36,13 +36,6 @@ _SLOW_S = 0.3
 MOST_EDITED_BYTES = 200_000
 
 T = TypeVar("T")
-
-
-class Draft(Value, frozen=True):
-    """What is in the prompt, as it is typed: kept per conversation and given back."""
-
-    text: str = ""
-    attachments: tuple[Attachment, ...] = ()
 
 
 class Prompt(Vertical):

@@ -9,7 +9,7 @@ from tui.text.clean import clean
 
 Severity = Literal["information", "warning", "error"]
 _SIGNS: dict[Severity, str] = {"information": "", "warning": "! ", "error": "✗ "}
-_IN_CHIPS = "Backspace takes it away · Enter puts pasted text into the prompt · Esc goes back"
+_IN_CHIPS = "Backspace removes it · Enter puts a paste into the text · Esc goes back"
 
 
 class Status(Static):

@@ -23,17 +23,21 @@ async def aside(work: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[Callable[[], T]] = loop.create_future()
 
+    def tell(answer: Callable[[], T]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, answer)
+
     def run() -> None:
         try:
             result = work()
         except Exception as error:
-            settle(partial(_raise, error))
+            tell(partial(_raise, error))
         else:
-            settle(lambda: result)
+            tell(lambda: result)
 
     def settle(answer: Callable[[], T]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(lambda: outcome.done() or outcome.set_result(answer))
+        if not outcome.done():
+            outcome.set_result(answer)
 
     threading.Thread(target=run, daemon=True, name="files").start()
     try:

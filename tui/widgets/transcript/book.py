@@ -59,7 +59,7 @@ class Book:
             return None
         before, self.turns[position] = self.turns[position], shown
         self._bulks[position] = bulk(shown)
-        if self.growing is not None and self.growing.shown.turn.id == shown.turn.id:
+        if self.growing is not None and position == self.growing_at:
             self.growing.shown = shown
             self.growing.redraw()
         elif (sheet := self._sheets.get(position)) is not None and before.turn.content == shown.turn.content:
@@ -69,14 +69,14 @@ class Book:
         return position
 
     def end(self, shown: ShownTurn) -> int | None:
-        """The growing reply is over and is ``shown`` from now on."""
-        if (position := self.position(shown.turn.id)) is None:
-            return None
-        if (sheet := self.growing) is not None and sheet.shown.turn.id == shown.turn.id:
-            self.growing = None
-            sheet.end(shown)
-            self._sheets[position] = sheet
-        return self.replace(shown)
+        """The growing reply is over and is ``shown`` from now on; another turn is replaced."""
+        position, sheet = self.position(shown.turn.id), self.growing
+        if position is None or sheet is None or position != self.growing_at:
+            return self.replace(shown)
+        self.growing = None
+        sheet.end(shown)
+        self.turns[position], self._bulks[position], self._sheets[position] = shown, bulk(shown), sheet
+        return position
 
     @property
     def growing_at(self) -> int | None:

@@ -1,9 +1,10 @@
-"""The transcript: a view of a branch, and what a person can do with its turns by keys and mouse.
+"""The transcript: a view of a branch that is told of turns and of a growing reply, and what a person can do with them.
 
-It acts on nothing itself. What is wanted of a turn it says by messages; ids are those of turns.
+It acts on nothing itself: it calls no engine and no store. What is wanted of a turn it says by messages; ids are those
+of turns.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -11,6 +12,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tui.text.markdown import CodeBlock
+from tui.widgets.transcript.layout import START, Place
+from tui.widgets.transcript.pace import Pace
+from tui.widgets.transcript.sheet import Part
 from tui.widgets.transcript.values import ShownTurn
 from tui.widgets.transcript.view import BookView
 
@@ -74,7 +78,88 @@ class Transcript(BookView):
 
     def __init__(self, placeholder: str = "", *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(placeholder, id=id, classes=classes)
+        self._pace = Pace(self, self._draw_growth)
         self._code_copied: tuple[int, int] | None = None
+
+    # What it is told.
+
+    def show(self, turns: Sequence[ShownTurn], *, keep_position: bool = False) -> None:
+        """Replace everything. It opens at the end, or, to keep the position, at the turn that was on top."""
+        top = self._top
+        on_top = self._book.turns[top.turn].turn.id if self._book.turns else None
+        selected = self._book.turns[self.selected].turn.id if self.selected is not None else None
+        self._unselect_text()
+        self._book.reset(turns)
+        kept = self._book.position(on_top) if on_top is not None and keep_position else None
+        self.selected = self._book.position(selected) if selected is not None and keep_position else None
+        self.following = self.following if kept is not None else True
+        self._top = Place(kept, top.row) if kept is not None else START
+        self._anchor, self._below = None, 0
+        if self._settle():
+            self._stand(self._top)
+        else:
+            self._laid_out = None
+        self.refresh()
+
+    def append(self, shown: ShownTurn) -> None:
+        """One more turn at the end."""
+        self._add(shown, growing=False)
+
+    def begin_reply(self, shown: ShownTurn) -> None:
+        """One more turn at the end, a reply that is going to grow."""
+        self._add(shown, growing=True)
+
+    def status(self, text: str) -> None:
+        """What the growing reply is waiting for, shown until its text comes."""
+        if (sheet := self._book.growing) is not None:
+            sheet.wait(text)
+            self._pace.ask()
+
+    def think(self, text: str, tokens: int = 1) -> None:
+        """The growing reply's next piece of reasoning, ``tokens`` long."""
+        if (sheet := self._book.growing) is not None:
+            sheet.think(text, tokens)
+            self._pace.ask()
+
+    def say(self, text: str) -> None:
+        """The growing reply's next piece of text. With the first one its reasoning folds, unless it is being read."""
+        if (sheet := self._book.growing) is not None:
+            thinking = not sheet.answering and sheet.drawn is not None
+            sheet.say(text)
+            if thinking and sheet.answering and not self.following and sheet.drawn is not None:
+                turn = self._top.turn
+                if turn == self._book.growing_at and sheet.drawn.locate(self._top.row)[0] == Part.THOUGHT:
+                    self._book.fold(turn, opened=True)
+            self._pace.ask()
+
+    def end_reply(self, shown: ShownTurn) -> None:
+        """The growing reply is over; ``shown`` is what is kept of it."""
+        if (turn := self._book.position(shown.turn.id)) is not None:
+            before = self._book.sheet(turn).drawn
+            self._book.end(shown)
+            self._changed(turn, before)
+
+    def update(self, shown: ShownTurn) -> None:
+        """A turn has changed. One that is not here is left alone."""
+        if (turn := self._book.position(shown.turn.id)) is not None:
+            before = self._book.sheet(turn).drawn
+            self._book.replace(shown)
+            self._changed(turn, before)
+
+    def set_fold(self, turn: int, *, opened: bool) -> None:
+        """Show the reasoning of a turn, or only that there is some."""
+        before = self._book.sheet(turn).drawn
+        self._unselect_text()
+        self._book.fold(turn, opened=opened)
+        self._changed(turn, before)
+
+    def _add(self, shown: ShownTurn, *, growing: bool) -> None:
+        self._book.append(shown, growing=growing)
+        self._changed(len(self._book.turns) - 1, None, new=True)
+
+    def _draw_growth(self) -> None:
+        if (turn := self._book.growing_at) is not None:
+            self._changed(turn, self._book.sheet(turn).drawn)
 
     @property
     def selected_turn(self) -> ShownTurn | None:
@@ -175,7 +260,9 @@ class Transcript(BookView):
     # Mouse.
 
     def on_click(self, event: events.Click) -> None:
-        """A click marks a turn, opens what is folded, pages branches and goes to the end."""
+        """A click marks a turn, opens what is folded, pages branches, goes to the end. The end of a drag does not."""
+        if self.text_selection is not None:
+            return
         meta = event.style.meta
         if meta.get("follow"):
             self.action_follow()

@@ -1,10 +1,10 @@
 """A book of turns as one scroll view: what is in view is drawn, of the rest there are heights.
 
 Where the view stands is the place of its top row; Textual's ``scroll_y`` follows from it and is corrected whenever an
-estimated height above turns out wrong. It knows scrolling, drawing and the selection of text, not what keys do.
+estimated height above turns out wrong. It knows scrolling, painting and the selection of text, not what is shown or
+what keys do.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -22,10 +22,8 @@ from tui.text.plain import plain
 from tui.widgets.transcript import anchor, paint, selecting, words
 from tui.widgets.transcript.book import Book
 from tui.widgets.transcript.layout import START, Place
-from tui.widgets.transcript.pace import Pace
 from tui.widgets.transcript.paint import GUTTER, Line
 from tui.widgets.transcript.sheet import Drawn, Palette, Part
-from tui.widgets.transcript.values import ShownTurn
 
 MEASURE = 120  # cells of text; longer lines tire the eye
 MARGIN = 1  # cells that stay free on the right
@@ -87,79 +85,6 @@ class BookView(ScrollView, can_focus=True, inherit_bindings=False):
         self._thumb: tuple[bool, int, int] | None = None
         self._base = Style.null()
         self._painting = False
-        self._pace = Pace(self, self._draw_growth)
-
-    # What it shows.
-
-    def show(self, turns: Sequence[ShownTurn], *, keep_position: bool = False) -> None:
-        """Replace everything. It opens at the end, or, to keep the position, at the turn that was on top."""
-        top = self._top
-        on_top = self._book.turns[top.turn].turn.id if self._book.turns else None
-        selected = self._book.turns[self.selected].turn.id if self.selected is not None else None
-        self._unselect_text()
-        self._book.reset(turns)
-        kept = self._book.position(on_top) if on_top is not None and keep_position else None
-        self.selected = self._book.position(selected) if selected is not None and keep_position else None
-        self.following = self.following if kept is not None else True
-        self._top = Place(kept, top.row) if kept is not None else START
-        self._anchor, self._below = None, 0
-        if self._settle():
-            self._stand(self._top)
-        else:
-            self._laid_out = None
-        self.refresh()
-
-    def append(self, shown: ShownTurn) -> None:
-        """One more turn at the end."""
-        self._add(shown, growing=False)
-
-    def begin_reply(self, shown: ShownTurn) -> None:
-        """One more turn at the end, a reply that is going to grow."""
-        self._add(shown, growing=True)
-
-    def status(self, text: str) -> None:
-        """What the growing reply is waiting for, shown until its text comes."""
-        if (sheet := self._book.growing) is not None:
-            sheet.wait(text)
-            self._pace.ask()
-
-    def think(self, text: str, tokens: int = 1) -> None:
-        """The growing reply's next piece of reasoning, ``tokens`` long."""
-        if (sheet := self._book.growing) is not None:
-            sheet.think(text, tokens)
-            self._pace.ask()
-
-    def say(self, text: str) -> None:
-        """The growing reply's next piece of text. With the first one its reasoning folds, unless it is being read."""
-        if (sheet := self._book.growing) is not None:
-            thinking = not sheet.answering and sheet.drawn is not None
-            sheet.say(text)
-            if thinking and sheet.answering and not self.following and sheet.drawn is not None:
-                turn = self._top.turn
-                if turn == self._book.growing_at and sheet.drawn.locate(self._top.row)[0] == Part.THOUGHT:
-                    self._book.fold(turn, opened=True)
-            self._pace.ask()
-
-    def end_reply(self, shown: ShownTurn) -> None:
-        """The growing reply is over; ``shown`` is what is kept of it."""
-        growing = self._book.growing
-        before = growing.drawn if growing is not None else None
-        if (turn := self._book.end(shown)) is not None:
-            self._changed(turn, before)
-
-    def update(self, shown: ShownTurn) -> None:
-        """A turn has changed. One that is not in view is left alone."""
-        if (turn := self._book.position(shown.turn.id)) is not None:
-            before = self._book.sheet(turn).drawn
-            self._book.replace(shown)
-            self._changed(turn, before)
-
-    def set_fold(self, turn: int, *, opened: bool) -> None:
-        """Show the reasoning of a turn, or only that there is some."""
-        before = self._book.sheet(turn).drawn
-        self._unselect_text()
-        self._book.fold(turn, opened=opened)
-        self._changed(turn, before)
 
     # Where it stands.
 
@@ -260,7 +185,7 @@ class BookView(ScrollView, can_focus=True, inherit_bindings=False):
                 self.call_later(self._unselect_text)
                 self._below = self._below and None
             self._book.set_look(width, self._palette)
-        self._laid_out = now
+        self._laid_out, self._thumb = now, None
         self._stand(anchor.find(self._book, self._anchor) if self._anchor is not None else self._top)
         return True
 
@@ -275,10 +200,6 @@ class BookView(ScrollView, can_focus=True, inherit_bindings=False):
         self._palette = None
 
     # How it changes.
-
-    def _add(self, shown: ShownTurn, *, growing: bool) -> None:
-        self._book.append(shown, growing=growing)
-        self._changed(len(self._book.turns) - 1, None, new=True)
 
     def _changed(self, turn: int, before: Drawn | None, *, new: bool = False) -> None:
         """A turn's lines are other ones: correct the heights, keep the view and paint what differs."""
@@ -303,10 +224,6 @@ class BookView(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh(Region(0, start, self.scrollable_size.width, end - start))
         if not self.following:
             self.refresh(Region(0, height - 1, self.scrollable_size.width, 1))
-
-    def _draw_growth(self) -> None:
-        if (turn := self._book.growing_at) is not None:
-            self._changed(turn, self._book.sheet(turn).drawn)
 
     # How it looks.
 

@@ -1,0 +1,154 @@
+"""The application in a real terminal: signals, resizing, hostile text, a kill, and what it leaves behind."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+import pytest
+
+from localinfer.history.store import History
+from tests.cli import terminal as command
+from tests.tui.emulated import Emulated, application
+
+CTRL_Q = "\x11"
+if os.name != "posix":
+    pytest.skip("pseudo-terminals are POSIX's", allow_module_level=True)
+
+SLOW = f"pace_s=0.004&text={quote(' '.join(f'word{number}' for number in range(2000)))}"
+
+
+def _worker(pid: int) -> psutil.Process:
+    (worker,) = psutil.Process(pid).children()
+    return worker
+
+
+def test_quitting_leaves_the_terminal_as_it_was() -> None:
+    with application("text=Hello.") as terminal:
+        worker = _worker(terminal.pid)
+        terminal.send(CTRL_Q)
+        assert terminal.exit_code() == 0
+        assert terminal.clean()
+        assert not worker.is_running()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_a_reply_is_written_ends_cleanly(number: signal.Signals) -> None:
+    with application(SLOW) as terminal:
+        worker = _worker(terminal.pid)
+        terminal.send("Go")
+        terminal.see("Go")
+        terminal.send("\r")
+        terminal.see("word30")
+        os.kill(terminal.pid, number)
+        assert terminal.exit_code() == 143
+        assert terminal.clean()
+        psutil.wait_procs([worker], timeout=5)
+        assert not worker.is_running()
+    with History() as history:  # and what was written is kept
+        (conversation,) = history.conversations()
+        assert "word30" in history.turns(conversation.id)[-1].content
+
+
+def test_after_a_kill_everything_up_to_a_second_before_is_there() -> None:
+    with application(SLOW) as terminal:
+        terminal.send("Tell me")
+        terminal.see("Tell me")
+        terminal.send("\r")
+        shown = terminal.see("word180")
+        os.kill(terminal.pid, signal.SIGKILL)
+        assert terminal.exit_code() == -signal.SIGKILL
+        words = [word for line in shown for word in line.split() if word.startswith("word")]
+    with application("text=Hello.") as terminal:
+        terminal.see("where you were")
+        lines = terminal.see("stopped")
+        there = [word for line in lines for word in line.split() if word.startswith("word")]
+        last = max(int(word[4:]) for word in words[:-1])
+        assert max(int(word[4:]) for word in there[:-1]) >= last - 1 / 0.004 / 6  # six letters and a space a word
+        terminal.send(CTRL_Q)
+        assert terminal.exit_code() == 0
+    with application("text=Hello.") as terminal:  # told once
+        assert not any("word" in line for line in terminal.shown)
+
+
+def test_resizing_while_a_reply_is_written_loses_nothing() -> None:
+    words = " ".join(f"word{number}" for number in range(400))
+    with application(f"pace_s=0.002&text={quote(words)}", columns=200, rows=40) as terminal:
+        terminal.send("Go")
+        terminal.see("Go")
+        terminal.send("\r")
+        terminal.see("word20")
+        for columns in (40, 120, 60, 200):
+            seen = max(_numbers(terminal.shown), default=0)
+            terminal.window(columns, 30)
+            terminal.until(lambda lines, seen=seen: max(_numbers(lines), default=0) > seen + 15)  # type: ignore[misc]
+        terminal.see("word399")
+        lines = terminal.see("tok/s · ")
+        assert _numbers(lines) == [*range(_numbers(lines)[0], 400)]
+
+
+def _numbers(lines: list[str]) -> list[int]:
+    """The numbers of the words in the conversation, from top to bottom."""
+    return [int(word[4:]) for line in lines for word in line.split() if word.startswith("word") and word[4:].isdigit()]
+
+
+HOSTILE = (
+    "one\x1b]52;c;QUJD\x07two\x1b[2Jthree\x9b31mfour\x1b]8;;http://x.y\x1b\\link\x1b]8;;\x1b\\ [b]bold[/b] [/red] "
+    "five\u202esix\x07\x00\x7f done"
+)
+
+
+def test_text_of_a_model_commands_no_terminal() -> None:
+    with application(f"text={quote(HOSTILE)}", columns=120) as terminal:
+        start = len(terminal.screen)
+        terminal.send("Go")
+        terminal.see("Go")
+        terminal.send("\r")
+        terminal.see("[b]bold[/b] [/red]")
+        terminal.see("done")
+        written = terminal.screen[start:]
+        assert "\x1b]" not in written
+        assert "\x9b" not in written
+        assert "\x1b[2J" not in written
+        assert "\u202e" not in written
+        assert "\x07" not in written
+
+
+BROKEN = """
+import sys
+from localinfer.cli import main
+from tui.screens.chat.screen import ChatScreen
+
+def broken(self):
+    raise RuntimeError("a fault of ours")
+
+ChatScreen.action_new = broken
+main()
+"""
+
+
+def test_a_fault_of_ours_shows_no_trace_and_leaves_the_terminal_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text(BROKEN)
+    monkeypatch.setattr(command, "COMMAND", [sys.executable, str(script)])
+    with Emulated("tui", "--backend", "scripted", "text=x", PYTHONPATH=str(Path(__file__).parents[2])) as terminal:
+        terminal.see("without a device")
+        terminal.send("\x0e")  # Ctrl+N
+        assert terminal.exit_code() == 1
+        assert terminal.clean()
+        assert "Traceback" not in terminal.screen
+        assert "a fault of ours" in terminal.screen
+    assert "a fault of ours" in (home / "logs" / "crash.log").read_text()
+
+
+def test_without_a_terminal_bare_localinfer_is_a_chat() -> None:
+    from tests.cli.commands import run
+
+    done = run("--plain", stdin=b"/quit\n", LOCALINFER_OFFLINE="1")
+    assert "Traceback" not in done.stderr
+    refused = run("tui")
+    assert (refused.returncode, "needs a terminal" in refused.stderr) == (2, True)
