@@ -14,6 +14,9 @@ from localinfer.models import store
 from localinfer.models.catalog import catalog
 from localinfer.settings import Settings
 
+# Tests start hundreds of processes: each would compile every module anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A busy machine is no failure: the time an example takes is not what a property is about.
 settings.register_profile("localinfer", deadline=None)
 settings.load_profile("localinfer")

@@ -237,6 +237,10 @@ class Talk:
         if growing is None:  # stopped before the model had it
             self._view.conversation_changed()
             return
+        if done is not None and done.finish_reason == "length":
+            limit = self.parameters.max_tokens
+            reached = limit is not None and generation.metrics.completion_tokens >= limit
+            note = f"at the limit of {limit:,} tokens" if reached else "at the end of the context"
         turn, keep = growing.end(done, note)
         self.turns = tuple(turn if one.id == turn.id else one for one in self.turns)
         await self._kept(keep)

@@ -20,6 +20,7 @@ from statistics import median
 import msgspec
 import psutil
 
+import localinfer.engine
 from localinfer.engines import Engines, Opened
 from localinfer.generation import Generation
 from localinfer.types import Event, GenerationRequest, LoadOptions, Message, Metrics, Sampling, Text
@@ -30,7 +31,7 @@ from tui.app import LocalInfer
 from tui.start import Start
 from tui.talk import Talk
 
-TOKENS = int(os.environ.get("TOKENS", 5_000))
+TOKENS = 5_000
 CHARACTERS = 4  # a token, in the document that is shown
 SETTLE_S = 1.0
 
@@ -82,12 +83,11 @@ def shown(model: str, threads: int | None, path: Path) -> None:
     """In the application, in the terminal that this process runs in."""
 
     class Measured(LocalInfer):
-        def on_mount(self) -> None:
-            super().on_mount()
+        def on_ready(self) -> None:
             self.run_worker(self._measure())
 
         async def _measure(self) -> None:
-            while not self.chat.desk.state.phase == "ready":
+            while self.chat.desk.state.phase != "ready":
                 await asyncio.sleep(0.05)
             await asyncio.sleep(SETTLE_S)
             cpu, wall = time.process_time(), time.perf_counter()
@@ -102,10 +102,8 @@ def shown(model: str, threads: int | None, path: Path) -> None:
     def request(self: Talk, asked: object) -> GenerationRequest:
         return _request((Message(role="user", content="Write."),))
 
-    import localinfer.engine as engine
-
-    engine.Generation = Retold  # type: ignore[misc]
-    Talk.request = request  # type: ignore[method-assign,assignment]
+    setattr(localinfer.engine, "Generation", Retold)  # noqa: B010
+    setattr(Talk, "request", request)  # noqa: B010
     app = Measured(Start(reference=model, options=_options(threads)))
     app.run()
     app.close()

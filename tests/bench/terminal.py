@@ -16,7 +16,10 @@ DEADLINE_S = 60.0
 
 
 class Terminal:
-    """``command`` in a terminal of ``columns`` x ``rows``. What it writes is read at once, by a thread of its own."""
+    """``command`` in a terminal of ``columns`` x ``rows``. What it writes is read at once, by a thread of its own.
+
+    Modules are compiled once, as they are for anybody who starts a program twice.
+    """
 
     def __init__(
         self, command: Sequence[str], *, columns: int = 120, rows: int = 36, env: Mapping[str, str] | None = None
@@ -33,7 +36,13 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})},
+            env={
+                **os.environ,
+                "PYTHONDONTWRITEBYTECODE": "",
+                "TERM": "xterm-256color",
+                "COLORTERM": "truecolor",
+                **(env or {}),
+            },
         )
         os.close(slave)
         threading.Thread(target=self._read, daemon=True).start()

@@ -6,7 +6,7 @@ saved stays as it was written.
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 REPLACEMENT = "\ufffd"
 
@@ -23,55 +23,48 @@ def joins_clusters(environment: Mapping[str, str]) -> bool:
     )
 
 
-def _characters(*ranges: int | tuple[int, int]) -> list[int]:
-    pairs = (part if isinstance(part, tuple) else (part, part) for part in ranges)
-    return [point for first, last in pairs for point in range(first, last + 1)]
-
-
-def _ranges(points: Iterable[int]) -> str:
-    """The characters as the inside of a regular expression's set, runs as ranges: one by one it compiles slowly."""
-    runs: list[list[int]] = []
-    for point in sorted(points):
-        if runs and runs[-1][1] == point - 1:
-            runs[-1][1] = point
-        else:
-            runs.append([point, point])
-    return "".join(f"\\u{first:04x}-\\u{last:04x}" for first, last in runs)
-
+Range = tuple[int, int]
 
 # Controls and everything that turns the direction of the rest of the line around: shown, because it was meant to act.
-_SHOWN = _characters(
+_SHOWN: tuple[Range, ...] = (
     (0x80, 0x84), (0x86, 0x9F), (0x202A, 0x202E), (0x2066, 0x2069), (0xD800, 0xDFFF), (0xFDD0, 0xFDEF),
     (0xFFF9, 0xFFFB), *((plane + 0xFFFE, plane + 0xFFFF) for plane in range(0, 0x110000, 0x10000)),
 )  # fmt: skip
 
 # Characters without ink that terminals give different widths, or that carry hidden text: they show nothing anyway.
-_DROPPED = _characters(
-    0x0D, 0xAD, 0x34F, (0x17B4, 0x17B5), (0x180B, 0x180F), 0x200B, (0x2060, 0x2065), (0x206A, 0x206F), 0x3164,
-    (0xFE00, 0xFE0E), 0xFEFF, 0xFFA0, (0xFFF0, 0xFFF8), (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A),
-    (0xE0000, 0xE0FFF),
+_DROPPED: tuple[Range, ...] = (
+    (0x0D, 0x0D), (0xAD, 0xAD), (0x34F, 0x34F), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x200B, 0x200B), (0x2060, 0x2065),
+    (0x206A, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0E), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8),
+    (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
 
 # Joiner, emoji presentation, skin tones: what makes one character out of several.
-_JOINING = _characters(0x200D, 0xFE0F, (0x1F3FB, 0x1F3FF))
+_JOINING: tuple[Range, ...] = ((0x200D, 0x200D), (0xFE0F, 0xFE0F), (0x1F3FB, 0x1F3FF))
 
-_PICTURES = {point: chr(0x2400 + point) for point in range(0x20) if point not in (0x09, 0x0A, 0x0D)} | {0x7F: "␡"}
-_LINE_ENDS = dict.fromkeys((0x85, 0x2028, 0x2029), "\n")
+_LINE_ENDS: tuple[Range, ...] = ((0x85, 0x85), (0x2028, 0x2029))
+_PICTURED: tuple[Range, ...] = ((0x00, 0x08), (0x0B, 0x0C), (0x0E, 0x1F))
 
 
 class Cleaner:
     """What a terminal must not be sent, and what stands in its place. ``joins``: see `joins_clusters`."""
 
     def __init__(self, *, joins: bool) -> None:
-        dropped = _DROPPED if joins else [*_DROPPED, *_JOINING]
-        self._table: dict[int, str | None] = {**_PICTURES, **_LINE_ENDS}
-        self._table |= dict.fromkeys(_SHOWN, REPLACEMENT) | dict.fromkeys(dropped)
-        self._basic = re.compile(f"[{_ranges(point for point in self._table if point < 0x10000)}]")
+        dropped = _DROPPED if joins else (*_DROPPED, *_JOINING)
+        self._table: dict[int, str | None] = {point: chr(0x2400 + point) for point in _points(_PICTURED)}
+        self._table[0x7F] = "␡"
+        self._table |= dict.fromkeys(_points(_SHOWN), REPLACEMENT) | dict.fromkeys(_points(_LINE_ENDS), "\n")
+        self._table |= dict.fromkeys(_points(dropped))
+        basic = [part for part in (*_SHOWN, *dropped, *_LINE_ENDS, *_PICTURED, (0x7F, 0x7F)) if part[1] < 0x10000]
+        self._basic = re.compile("[{}]".format("".join(f"\\u{first:04x}-\\u{last:04x}" for first, last in basic)))
         self._beyond = re.compile("[\U00010000-\U0010ffff]")  # one set of both is a hundred times slower
 
     def __call__(self, text: str) -> str:
         harmless = not self._basic.search(text) and (text.isascii() or not self._beyond.search(text))
         return text if harmless else text.translate(self._table)
+
+
+def _points(ranges: Iterable[Range]) -> Iterator[int]:
+    return (point for first, last in ranges for point in range(first, last + 1))
 
 
 _cleaner = Cleaner(joins=joins_clusters(os.environ))

@@ -54,11 +54,14 @@ def _lexed(lexer: "Lexer", text: str) -> list[list[Piece]]:
     try:
         for token, value in lexer.get_tokens(text + "\n"):  # some know a line by its end
             kind = _kind(token)
-            first, *more = value.split("\n")
-            if first:
-                found[-1].append((first, kind))
-            for part in more:
-                found.append([(part, kind)] if part else [])
+            for index, part in enumerate(value.split("\n")):
+                if index:
+                    found.append([])
+                line = found[-1]
+                if line and line[-1][1] == kind:
+                    line[-1] = (line[-1][0] + part, kind)
+                elif part:
+                    line.append((part, kind))
     except Exception:  # hundreds of lexers by as many authors: code of any kind is shown, coloured or not
         return []
     return found[:-1]

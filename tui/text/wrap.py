@@ -20,7 +20,7 @@ Line = list[Segment]
 Span = tuple[int, int]
 
 _WORD = re.compile(r"[^ \n]+")
-_MAYBE_WIDE = re.compile("[\u1100-\U0010ffff]")
+_FIRST_WIDE = "\u1100"  # no character before it has two cells
 # Typography between wide characters, by Unicode category: closing and other punctuation, and marks that lengthen the
 # character before (ー, 々), begin no line; opening punctuation ends none.
 _NOT_FIRST = frozenset({"Pe", "Pf", "Po", "Lm"})
@@ -110,7 +110,7 @@ def _wrapped(text: str, start: int, end: int, width: int) -> Iterator[Span]:
 def _pieces(word: str, offset: int, width: int) -> Iterator[tuple[int, int, int]]:
     """What of a word must stay together, as (start, end, cells), offset added; none is wider than ``width``."""
     cells = _cells(word)
-    if cells <= width and not (_MAYBE_WIDE.search(word) and _has_wide(word)):
+    if cells <= width and not (max(word) >= _FIRST_WIDE and _has_wide(word)):
         yield offset, offset + len(word), cells
     elif word.isascii():
         for start in range(0, len(word), width):

@@ -37,7 +37,9 @@ class Chatting:
     @property
     def text(self) -> str:
         """What can be read on the screen."""
-        return "\n".join("".join(segment.text for segment in strip) for strip in self.app.screen._compositor.render_strips())
+        return "\n".join(
+            "".join(segment.text for segment in strip) for strip in self.app.screen._compositor.render_strips()
+        )
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for it."""
@@ -75,7 +77,11 @@ def chatting() -> Open:
         *, size: tuple[int, int] = (120, 36), ready: bool = True, **script: object
     ) -> AsyncIterator[Chatting]:
         options = LoadOptions(backend="scripted", model="", name="")
-        app = LocalInfer(Start(options=options, sampling=Sampling(temperature=0), reference=urlencode({"text": "An answer."} | script)))
+        app = LocalInfer(
+            Start(
+                options=options, sampling=Sampling(temperature=0), reference=urlencode({"text": "An answer."} | script)
+            )
+        )
         try:
             async with app.run_test(size=size) as pilot:
                 chat = Chatting(app, pilot)

@@ -13,8 +13,10 @@ async def _fill(chat: Chatting) -> None:
         chat.screen.prompt.insert(LONG)
         await chat.press("enter")
         await chat.until(
-            lambda before=before: isinstance(chat.app.screen, ChooseScreen)  # type: ignore[misc]
-            or (len(chat.screen.talk.turns) == before + 2 and not chat.screen.talk.busy)
+            lambda before=before: (
+                isinstance(chat.app.screen, ChooseScreen)  # type: ignore[misc]
+                or (len(chat.screen.talk.turns) == before + 2 and not chat.screen.talk.busy)
+            )
         )
         assert len(chat.screen.talk.turns) < 20
     await chat.pilot.pause()

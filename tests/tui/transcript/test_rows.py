@@ -2,6 +2,7 @@
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.segment import Segment
@@ -95,3 +96,22 @@ def test_what_did_not_change_stays_the_very_same_line() -> None:
     after = sheet.draw(60, PALETTE, opened=True)
     assert after.changed_from(before) == after.row(Part.BODY, 2)
     assert after.changed_from(after) == after.rows
+
+
+def test_thinking_is_measured_up_to_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 10.0
+    monkeypatch.setattr("tui.widgets.transcript.sheet.time.monotonic", lambda: now_s)
+    sheet = Sheet(shown(1, "", reply=True, state="growing"), growing=True)
+    sheet.think("hm", 3)
+    now_s = 12.5
+    sheet.think("hm", 4)
+    assert "▸ thinking 2.5 s · 7 tokens" in _text(sheet)
+    sheet.say("yes")
+    now_s = 99.0
+    sheet.think("hm", 5)
+    assert "▸ thought for 2.5 s · 12 tokens" in _text(sheet)
+
+
+def _text(sheet: Sheet) -> list[str]:
+    drawn = sheet.draw(60, PALETTE, opened=False)
+    return [drawn.strip(row).text for row in range(drawn.rows)]

@@ -52,7 +52,12 @@ async def test_pages_leave_no_line_out_and_come_back() -> None:
 
 
 async def test_the_wheel_moves_by_the_same_rows_through_unmeasured_turns() -> None:
-    app = Stage([shown(id, "中" * 400 if id % 3 else "x\n" * 20, reply=id % 2 == 0) for id in range(1, 60)])
+    texts = (
+        "a-word-of-thirty-characters-in-a " * 20,
+        "one\n\n\n\n\n" * 10,
+        "中" * 400,
+    )  # guessed too low, too high, right
+    app = Stage([shown(id, f"{id}\n\n{texts[id % 3]}", reply=id % 3 == 1) for id in range(1, 60)])
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
         for _ in range(14):
@@ -101,21 +106,36 @@ async def test_the_mark_counts_the_lines_that_came() -> None:
         assert "↓ 4 new lines · End" in app.rows()[-1]  # head, two lines, a gap
 
 
-@pytest.mark.parametrize("top", [3, 17, 40])
+@pytest.mark.parametrize("top", [2, 9])
 async def test_resizing_keeps_the_words_on_top_and_comes_back_exactly(top: int) -> None:
-    app = Stage(talk(30))
-    async with app.run_test(size=(200, 30)) as pilot:
-        await pilot.press("home")
-        app.transcript.scroll_rows(top)
+    words = " ".join(f"w{number}" for number in range(500))
+    app = Stage([shown(1, words), shown(2, f"{words}\n\n{words}", reply=True), shown(3, words)])
+    async with app.run_test(size=(140, 20)) as pilot:
+        app.transcript.scroll_start()
+        app.transcript.scroll_rows(top + 20)
         await pilot.pause()
         before = app.rows()
-        words = next(row for row in before if " alpha" in row)[2:].split()[0]
-        for width in (120, 40, 61, 40):
-            await pilot.resize_terminal(width, 30)
+        first = before[0].split()[1]
+        for width in (90, 40, 61, 40):
+            await pilot.resize_terminal(width, 20)
             await pilot.pause()
-            assert words in app.text()
-        await pilot.resize_terminal(200, 30)
+            assert first in app.rows()[0].split()
+        await pilot.resize_terminal(140, 20)
         await pilot.pause()
+        assert app.rows() == before
+
+
+async def test_what_opens_above_the_view_moves_nothing_in_it() -> None:
+    reply = shown(2, "".join(f"line {number}\n\n" for number in range(60)), reply=True, reasoning="because\n" * 15)
+    app = Stage([shown(1, "q"), reply])
+    async with app.run_test(size=(80, 20)) as pilot:
+        await pilot.press("pageup")
+        await pilot.pause()
+        before = app.rows()
+        height = app.transcript.virtual_size.height
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.transcript.virtual_size.height == height + 16
         assert app.rows() == before
 
 
@@ -207,6 +227,19 @@ async def test_what_changes_while_it_is_hidden_is_there_when_it_is_shown_again()
         await until(pilot, lambda: "▎ while hidden" in app.text())
         assert "changed while hidden" in app.text()
         assert "came while hidden" in app.text()
+
+
+async def test_what_changes_while_there_is_no_room_is_there_when_there_is() -> None:
+    app = Stage(talk(2, lines=1))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        app.transcript.styles.height = 0
+        await pilot.pause()
+        app.transcript.update(shown(1, "changed\nmeanwhile"))
+        app.transcript.append(shown(3, "came meanwhile"))
+        app.transcript.styles.height = "1fr"
+        await until(pilot, lambda: "came meanwhile" in app.text())
+        assert "changed\n▎ meanwhile" in app.text()
 
 
 async def test_a_reply_grows_though_another_turn_came_after_it() -> None:

@@ -90,14 +90,20 @@ class Models:
         self._screen.tell(f"{reference} is not here yet; it is being fetched · F2 shows how far it is")
 
     async def downloaded(self, download: "Download") -> None:
-        """A download has changed its state."""
-        if download.state == "failed":
-            self._screen.trouble(LocalInferError(download.message, download.hint))
-        elif download.state == "done" and download.reference == self._awaited:
+        """A download has changed its state. Where models are listed, that shows by itself."""
+        screen = self._screen
+        if download.state == "done" and download.reference == self._awaited:
             self._awaited = ""
             await self.use(download.reference)
+        elif screen.owner.screen is not screen or download.reference == screen.desk.reference:
+            return
+        elif download.state == "failed":
+            screen.tell("")
+            message = f"{download.title} could not be fetched: {download.message}"
+            screen.trouble(LocalInferError(message, f"{download.hint} What has arrived is kept; F2 goes on with it."))
         elif download.state == "done":
-            self._screen.owner.say(f"{download.title} is here · F2 lets it answer")
+            screen.tell("")
+            screen.owner.say(f"{download.title} is here. To let it answer: F2, or /model {download.name}")
 
     async def apply(self, parameters: Parameters) -> None:
         """Answer with ``parameters`` from here on; the model is loaded again where they ask for it."""

@@ -107,6 +107,7 @@ class ChatScreen(Screen[None]):
             await self._open(left)
             self.owner.say("Here is where you were when localinfer was ended.")
         await self.models.first()
+        await aside(_warm)
 
     # The conversation
 
@@ -436,3 +437,10 @@ class ChatScreen(Screen[None]):
         """Say something under the prompt."""
         if self.is_mounted:
             self.prompt.hint(clean(text), severity)  # type: ignore[arg-type]
+
+
+def _warm() -> None:
+    """What takes long when it is first used: colours for code."""
+    from tui.text.highlight import highlight
+
+    highlight("pass", "python")

@@ -1,5 +1,6 @@
 """How a conversation is shown while it goes on: what ``Talk`` tells, put into transcript, prompt and figures."""
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from localinfer.engines import Opened
@@ -31,9 +32,12 @@ class ChatView:
 
     def turn_added(self, turn: Turn) -> None:
         """The person's message is on disk."""
-        self._screen.transcript.append(_shown(self._screen.talk, turn))
+        self._screen.transcript.append(self._shown(turn))
         self._screen.transcript.follow()
         self._screen.conversation_changed()
+
+    def _shown(self, turn: Turn) -> ShownTurn:
+        return _shown(turn, _places(self._screen.talk))
 
     def reply_awaited(self, generation: Generation) -> None:
         """Measure from here on."""
@@ -43,7 +47,7 @@ class ChatView:
     def reply_began(self, turn: Turn) -> None:
         """Show where it will grow."""
         self._screen.tell("")
-        self._screen.transcript.begin_reply(_shown(self._screen.talk, turn))
+        self._screen.transcript.begin_reply(self._shown(turn))
 
     def reply_event(self, event: Event) -> None:
         """Show one event of the reply."""
@@ -66,7 +70,7 @@ class ChatView:
 
     def reply_ended(self, turn: Turn) -> None:
         """Show what is kept of it, and its figures."""
-        self._screen.transcript.end_reply(_shown(self._screen.talk, turn))
+        self._screen.transcript.end_reply(self._shown(turn))
         self._screen.reply_ended(turn)
 
     def trouble(self, error: LocalInferError) -> None:
@@ -90,15 +94,21 @@ def shown(talk: "Talk") -> list[ShownTurn]:
     left_out = tree.omission(path, talk.omissions)
     hidden = len(path) - len(tree.seen(path, talk.omissions))
     mark = OmissionMark(turns=hidden, summary=left_out.summary) if left_out is not None else None
-    return [_shown(talk, turn, mark if index == hidden else None) for index, turn in enumerate(path)]
+    places = _places(talk)
+    return [_shown(turn, places, mark if index == hidden else None) for index, turn in enumerate(path)]
 
 
-def _shown(talk: "Talk", turn: Turn, omission: OmissionMark | None = None) -> ShownTurn:
-    beside = [other.id for other in tree.siblings(talk.turns, turn)]
-    return ShownTurn(
-        turn=turn,
-        branch=beside.index(turn.id) + 1,
-        branches=len(beside),
-        figures=figures(turn.metrics),
-        omission=omission,
-    )
+Places = dict[int, tuple[int, int]]
+
+
+def _places(talk: "Talk") -> Places:
+    """Of each turn, which branch it is of how many, for all turns at once: a conversation may have thousands."""
+    beside: dict[tuple[int | None, str], list[int]] = defaultdict(list)
+    for turn in sorted(talk.turns, key=lambda turn: turn.id):
+        beside[turn.parent, turn.role].append(turn.id)
+    return {id: (place, len(ids)) for ids in beside.values() for place, id in enumerate(ids, start=1)}
+
+
+def _shown(turn: Turn, places: Places, omission: OmissionMark | None = None) -> ShownTurn:
+    branch, branches = places[turn.id]
+    return ShownTurn(turn=turn, branch=branch, branches=branches, figures=figures(turn.metrics), omission=omission)

@@ -67,5 +67,5 @@ def _filled(line: Line, width: int, look: Look) -> Line:
     """``line`` on the background of the block, which reaches over the whole width."""
     left = 1 if width >= NARROWEST else 0
     used = left + sum(cell_len(segment.text) for segment in line)
-    margin = [Segment(" ", look.block)] if left else []
+    margin = [Segment(look.edge, look.block + look.marks)] if left else []
     return [*margin, *line, Segment(" " * (width - used), look.block)] if used < width else [*margin, *line]

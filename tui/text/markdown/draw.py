@@ -1,8 +1,8 @@
 """Blocks to lines of a width. Nothing is cut: what does not fit is wrapped, and indentation gives way before text."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -13,17 +13,16 @@ from tui.text.markdown.nodes import Block, Code, Heading, Inline, Item, Items, P
 from tui.text.markdown.table import draw_table
 from tui.text.wrap import Line, wrap
 
-NARROWEST = 12  # cells that text is given before its indentation gives way
+NARROWEST = 8  # cells that text is given before its indentation gives way
 BULLETS = "•◦▪"
 _RULED = "━─"  # under headings of the first and second level
 
 
-@dataclass(slots=True)
-class Drawn:
+class Drawn(msgspec.Struct):
     """Lines, and where among them code blocks stand: (block, first line, line after the last)."""
 
-    lines: list[Line] = field(default_factory=list)
-    codes: list[tuple[Code, int, int]] = field(default_factory=list)
+    lines: list[Line] = []
+    codes: list[tuple[Code, int, int]] = []
 
     def add(self, other: "Drawn", prefixes: Iterable[Line] = ()) -> None:
         offset = len(self.lines)
@@ -90,9 +89,9 @@ def styled(runs: Inline, look: Look, base: Style) -> list[tuple[str, Style]]:
 def _heading(block: Heading, width: int, look: Look, base: Style) -> list[Line]:
     style = look.headings[block.level - 1]
     lines = wrap(styled(block.runs, look, base + style), width)
-    if block.level <= len(_RULED):
-        longest = max(sum(cell_len(segment.text) for segment in line) for line in lines)
-        lines.append([Segment(_RULED[block.level - 1] * max(longest, 1), look.marks)])
+    longest = max(sum(cell_len(segment.text) for segment in line) for line in lines)
+    if longest and block.level <= len(_RULED):
+        lines.append([Segment(_RULED[block.level - 1] * longest, look.marks)])
     return lines
 
 

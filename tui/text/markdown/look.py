@@ -13,7 +13,8 @@ from tui.text.markdown.nodes import ADDRESS, CODE, EMPHASIS, LINK, STRONG, STRUC
 class Look(Value, frozen=True):
     """Styles that are laid over ``text``. What they mean is told by attributes and signs too, never by colour alone.
 
-    ``marks`` is for what is drawn and not written: bars, boxes, bullets, rules, continuation marks.
+    ``marks`` is for what is drawn and not written: bars, boxes, bullets, rules, continuation marks. ``edge``, one cell,
+    stands left of code.
     """
 
     text: Style = Style()
@@ -31,6 +32,7 @@ class Look(Value, frozen=True):
     code: Style = Style(bold=True)
     link: Style = Style(underline=True)
     block: Style = Style()
+    edge: str = " "
     comment: Style = Style(italic=True)
     keyword: Style = Style(bold=True)
     name: Style = Style()
@@ -96,6 +98,7 @@ def _of(theme: tuple[tuple[str, str], ...]) -> Look:
         code=inline_code,
         link=coloured("primary", "underline"),
         block=block,
+        edge="│" if ansi else " ",
         comment=muted + Style(italic=True),
         keyword=coloured("primary", "bold"),
         name=coloured("accent"),

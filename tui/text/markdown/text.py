@@ -14,6 +14,7 @@ from tui.text.cells import clusters
 from tui.text.clean import clean
 from tui.text.markdown import code
 from tui.text.markdown.draw import Drawn, draw, marker, stands_apart
+from tui.text.markdown.heal import healed
 from tui.text.markdown.look import Look
 from tui.text.markdown.nodes import Code, Items, Paragraph, Placed, Table
 from tui.text.markdown.parse import language, parse, parser
@@ -21,8 +22,8 @@ from tui.text.markdown.units import Cutter, Kind, Unit
 from tui.text.wrap import Line
 
 PIECE = 2_000  # characters: a longer line is taken in pieces, so that one that never ends is not drawn from its start
-_SLACK = 64
-_MARKUP_ONLY = re.compile(r"[ \t]*[-=+*_#>`~|:]+[ \t]*")
+SLACK = 64
+_MARKUP_ONLY = re.compile(r"[-=+*_#>`~|: \t]+")
 
 
 def warm() -> None:
@@ -156,7 +157,7 @@ class MarkdownText:
         while True:
             newline = text.find("\n", start)
             end = len(text) if newline < 0 else newline
-            while end - start > PIECE + _SLACK:
+            while end - start > PIECE + SLACK:
                 cut = start + _cut(text[start : start + PIECE])
                 self._feed(text[start:cut])
                 self._mid_line, start = True, cut
@@ -170,7 +171,7 @@ class MarkdownText:
             self._cutter.close()
             start = len(text)
         self._pending = [text[start:]]
-        self._units += ((unit, _parsed(unit)) for unit in self._cutter.closed)
+        self._units += ((unit, parsed(unit)) for unit in self._cutter.closed)
         self._cutter.closed.clear()
 
     def _feed(self, line: str) -> None:
@@ -192,16 +193,17 @@ class MarkdownText:
             if unit.fence:
                 drawn.add(self._open_fence(before, unit))
             else:
-                blocks = _parsed(unit)
+                blocks = parsed(unit)
                 drawn.add(self._drawn(before, unit, blocks))
                 before = blocks
         return drawn
 
     def _open_units(self) -> list[Unit]:
         cutter, line = self._cutter, self._pending[0]
-        if line and not (_MARKUP_ONLY.fullmatch(line) or (line.isspace() and not self._mid_line)):
+        if line and (self._mid_line or not _MARKUP_ONLY.fullmatch(line)):
             cutter = cutter.copy()
-            cutter.feed(line, glued=self._mid_line)
+            in_code = cutter.open is not None and cutter.open.code_fence
+            cutter.feed(line if in_code else healed(line), glued=self._mid_line)
         return [*cutter.closed, cutter.open] if cutter.open else cutter.closed
 
     def _drawn(self, before: Sequence[Placed], unit: Unit, blocks: Sequence[Placed]) -> Drawn:
@@ -246,8 +248,8 @@ def _cut(piece: str) -> int:
     """Where a line that goes on may be cut: after a space, else between two characters as a reader sees them."""
     if (space := piece.rfind(" ", len(piece) // 2)) >= 0:
         return space + 1
-    tail = clusters(piece[-_SLACK:])
-    return len(piece) - _SLACK + tail[-1][0] if len(tail) > 1 else len(piece)
+    tail = clusters(piece[-SLACK:])
+    return len(piece) - SLACK + tail[-1][0] if len(tail) > 1 else len(piece)
 
 
 def _code(unit: Unit) -> Code:
@@ -256,7 +258,7 @@ def _code(unit: Unit) -> Code:
     )
 
 
-def _parsed(unit: Unit) -> tuple[Placed, ...]:
+def parsed(unit: Unit) -> tuple[Placed, ...]:
     if unit.kind is Kind.FENCE:
         return (Placed(block=_code(unit), spaced=unit.spaced),)
     blocks = parse(unit.source) or (Placed(block=Paragraph(runs=((unit.source, 0),)), spaced=False),)

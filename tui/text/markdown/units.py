@@ -7,17 +7,20 @@ alone, never on how it arrived.
 """
 
 import re
-from dataclasses import dataclass, field, replace
 from enum import Enum
 
-MOST_LINES = 100
+import msgspec
+from msgspec.structs import replace
+
+MOST_LINES = 80
 MOST_CHARACTERS = 6_000
-CODE_LINES = 40  # from here on a blank line ends a part of a code block: there strings and comments seldom go on
+CODE_LINES = 30  # from here on a part of a code block ends where a statement does: no string or comment goes on there
 
 _FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}#{1,6}([ \t]|$)")
 _MARKER = re.compile(r"( {0,3})([-+*]|(\d{1,9})[.)])([ \t]+|$)")
 _RULE = re.compile(r" {0,3}([-*_])[ \t]*(\1[ \t]*){2,}$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _QUOTE = re.compile(r" {0,3}>")
 _DELIMITERS = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 
@@ -29,8 +32,7 @@ class Kind(Enum):
     FENCE = "fence"
 
 
-@dataclass(slots=True)
-class Unit:
+class Unit(msgspec.Struct):
     """Lines of source and how they stand: ``spaced`` after a blank line, ``continued`` one with the unit before.
 
     An item has its number (None: bullet) and ``indent``, the column of its text. A fence has its language; ``fence`` is
@@ -42,7 +44,7 @@ class Unit:
     spaced: bool = False
     continued: bool = False
     glued: bool = False
-    lines: list[str] = field(default_factory=list)
+    lines: list[str] = []
     characters: int = 0
     marker: str = ""
     number: int | None = None
@@ -58,6 +60,14 @@ class Unit:
     @property
     def full(self) -> bool:
         return len(self.lines) >= MOST_LINES or self.characters >= MOST_CHARACTERS
+
+    @property
+    def code_fence(self) -> str:
+        """The line or fence that opened the code which goes on here, empty outside code."""
+        if self.kind is not Kind.ITEM:
+            return self.fence
+        lines = [*self.head, *self.lines] if self.continued else [_without(line, self.indent) for line in self.lines]
+        return _open_fence(lines)
 
     def copy(self) -> "Unit":
         return replace(self, lines=self.lines.copy())
@@ -139,7 +149,8 @@ class Cutter:
             unit.fence = ""
             self.close()
             return
-        if unit.full or (len(unit.lines) >= CODE_LINES and not unit.lines[-1].strip()):
+        statement = len(unit.lines) >= CODE_LINES and not unit.lines[-1].strip() and line[:1] not in {"", " ", "\t"}
+        if unit.full or statement:
             unit = self._further(unit)
         unit.add(_without(line, unit.indent))
 
@@ -171,6 +182,8 @@ class Cutter:
         elif self._blank:
             unit.spaced = True
         unit.add(_without(line, unit.indent) if unit.continued else line)
+        if self._underlines(unit, line):
+            self.close()
 
     def _inside(self, unit: Unit, line: str) -> bool:
         """Whether ``line`` belongs to an item by its indentation; one that is empty ends at a blank line."""
@@ -185,12 +198,18 @@ class Cutter:
             return not quote
         return _is_empty_item(unit) or ((quote or unit.kind is Kind.ITEM) and _RULE.match(line) is not None)
 
+    def _underlines(self, unit: Unit, line: str) -> bool:
+        """Whether ``line``, the last of ``unit``, made a heading of it."""
+        if unit.kind is not Kind.TEXT or self._blank or len(unit.lines) < 2 or not _UNDERLINE.match(line):
+            return False
+        return not _QUOTE.match(unit.lines[0]) and "|" not in unit.lines[-2]  # a quote or a table goes on
+
     def _closes_inside(self, unit: Unit, line: str) -> bool:
         """Whether ``line`` is the end of code in an item, set too far left: models do that, and mean no new code."""
         if unit.kind is not Kind.ITEM or not _FENCE.fullmatch(line):
             return False
-        opening = _open_fence([*unit.head, *unit.lines] if unit.continued else _outdented(unit))
-        return bool(opening) and _closes(_opened_by(opening[0]), line)
+        opening = unit.code_fence
+        return bool(opening) and _closes(_opened_by(opening), line)
 
     def _may_begin_item(self, marker: re.Match[str]) -> bool:
         """In a paragraph only a bullet with text and the number 1 begin a list; elsewhere any does."""
@@ -219,9 +238,9 @@ def _head(unit: Unit) -> tuple[str, ...]:
     """What a further unit needs of this one to be read as what it is."""
     if unit.kind is Kind.FENCE:
         return ()
-    lines = [*unit.head, *unit.lines]
     if unit.kind is Kind.ITEM:
-        return _open_fence(lines if unit.continued else _outdented(unit))
+        return (unit.code_fence,) if unit.code_fence else ()
+    lines = [*unit.head, *unit.lines]
     for index in range(len(lines) - 1, 0, -1):
         if "|" not in lines[index]:
             break
@@ -230,18 +249,14 @@ def _head(unit: Unit) -> tuple[str, ...]:
     return ()
 
 
-def _outdented(unit: Unit) -> list[str]:
-    return [_without(line, unit.indent) for line in unit.lines]
-
-
-def _open_fence(lines: list[str]) -> tuple[str, ...]:
+def _open_fence(lines: list[str]) -> str:
     opening = ""
     for line in lines:
         if opening:
             opening = "" if _closes(_opened_by(opening), line) else opening
         elif _FENCE.match(line):
             opening = line
-    return (opening,) if opening else ()
+    return opening
 
 
 def _opened_by(line: str) -> str:

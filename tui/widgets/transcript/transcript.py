@@ -137,7 +137,7 @@ class Transcript(BookView):
         if (turn := self._book.position(shown.turn.id)) is not None:
             before = self._book.sheet(turn).drawn
             self._book.end(shown)
-            self._changed(turn, before)
+            self._changed(turn, before, new=True)
 
     def update(self, shown: ShownTurn) -> None:
         """A turn has changed. One that is not here is left alone."""
@@ -159,7 +159,7 @@ class Transcript(BookView):
 
     def _draw_growth(self) -> None:
         if (turn := self._book.growing_at) is not None:
-            self._changed(turn, self._book.sheet(turn).drawn)
+            self._changed(turn, self._book.sheet(turn).drawn, new=True)
 
     @property
     def selected_turn(self) -> ShownTurn | None:

@@ -202,7 +202,8 @@ class BookView(ScrollView, can_focus=True, inherit_bindings=False):
     # How it changes.
 
     def _changed(self, turn: int, before: Drawn | None, *, new: bool = False) -> None:
-        """A turn's lines are other ones: correct the heights, keep the view and paint what differs."""
+        """A turn's lines are other ones: correct the heights, keep the view and paint what differs. ``new``: what it is
+        longer by was not there before."""
         if not self._settle():
             self._laid_out = None
             return
@@ -211,7 +212,7 @@ class BookView(ScrollView, can_focus=True, inherit_bindings=False):
         drawn = book.draw(turn)
         layout.set(turn, drawn.rows)
         kept = Place(turn, drawn.row(*before.locate(top.row))) if top.turn == turn and before is not None else top
-        if not self.following and self._below is not None and turn == len(book.turns) - 1 and (new or before):
+        if not self.following and self._below is not None and new:
             self._below += max(0, drawn.rows - (before.rows if before is not None else 0))
         self._stand(kept)
         if self._top != top:

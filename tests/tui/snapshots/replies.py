@@ -1,0 +1,99 @@
+"""Figures of replies at chosen moments, made by the application's own meter."""
+
+from collections.abc import Callable
+
+from localinfer.machine.values import GpuPulse, Power, Pulse
+from localinfer.types import Metrics
+from tests.tui.readout.replies import MS, START, Reply, S
+from tests.tui.snapshots.stage import CONTEXT, Still
+from tui.widgets.readout import Budget, Meter, Reading
+
+GIB = 2**30
+PULSE = Pulse(
+    at_s=0,
+    cpu_load=0.23,
+    cpu_temperature_c=61,
+    gpus=(
+        GpuPulse(
+            id="CUDA0",
+            name="NVIDIA GeForce RTX 4060 Laptop GPU",
+            load=0.97,
+            temperature_c=68,
+            used_bytes=int(4.5 * GIB),
+            total_bytes=8188 * 2**20,
+            power_w=74,
+        ),
+    ),
+    ram_used_bytes=int(6.2 * GIB),
+    ram_total_bytes=16_455_016_448,
+    power=Power(source="battery", battery_percent=81),
+)
+METRICS = Metrics(
+    ttft_s=0.214,
+    queue_s=0.002,
+    cached_prefill_s=0.004,
+    prefill_s=0.189,
+    first_decode_s=0.019,
+    prompt_tokens=1286,
+    cached_tokens=1024,
+    prefill_tps=1386.2,
+    completion_tokens=310,
+    tps=58.4,
+    itl_p50_ms=17.1,
+    itl_p90_ms=17.9,
+    itl_p99_ms=21.4,
+    finish_reason="stop",
+)
+
+
+def _at(engine: Still, go_on: Callable[[Reply], None]) -> Reading:
+    meter = Meter()
+    assert engine.placing is not None
+    meter.choose(engine.placing.plan, engine.placing.where)
+    meter.hold(Budget(context=CONTEXT, system=62, history=1224))
+    reply = Reply(meter)
+    go_on(reply)
+    return meter.read(reply.now_ns, engine.status(), PULSE)
+
+
+def idle(engine: Still) -> Reading:
+    """Nothing was asked yet."""
+    meter = Meter()
+    assert engine.placing is not None
+    meter.choose(engine.placing.plan, engine.placing.where)
+    meter.hold(Budget(context=CONTEXT))
+    return meter.read(START, engine.status(), PULSE)
+
+
+def prefill(engine: Still) -> Reading:
+    """Half of the prompt was read."""
+    return _at(engine, lambda reply: _read(reply, 1600))
+
+
+def decode(engine: Still) -> Reading:
+    """Five seconds of the reply were written, the pace of which swings a little."""
+
+    def go_on(reply: Reply) -> None:
+        _read(reply, 2310)
+        for index in range(300):
+            reply.token((16 + index // 7 % 3) * MS)
+
+    return _at(engine, go_on)
+
+
+def done(engine: Still) -> Reading:
+    """The reply is over."""
+
+    def go_on(reply: Reply) -> None:
+        _read(reply, 2310)
+        for index in range(300):
+            reply.token((16 + index // 7 % 3) * MS)
+        reply.end()
+
+    return _at(engine, go_on)
+
+
+def _read(reply: Reply, tokens: int) -> None:
+    reply.queued(S // 500)
+    admitted = START + S // 400
+    reply.prefilled(S // 4, tokens, admitted_ns=admitted, started_ns=admitted + S // 200)
