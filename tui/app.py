@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tui.screens.chat import ChatScreen
 
 RECENT = 30
+TWICE_S = 3.0
 
 
 class LocalInfer(App[None]):
@@ -48,6 +50,7 @@ class LocalInfer(App[None]):
         self.engines = Engines()
         self.failure: Exception | None = None
         self.terminated = False
+        self._interrupted_s = -TWICE_S
         for one in theme.OURS:
             self.register_theme(one)
         self.theme = theme.chosen(self.settings.theme, self.available_themes)
@@ -140,9 +143,9 @@ class LocalInfer(App[None]):
         text = clean(f"{error.message}\n{error.hint}".strip())
         self.notify(text, severity="error", timeout=12, markup=False)
 
-    def copy(self, text: str) -> None:
+    def copy_to_clipboard(self, text: str) -> None:
         """Put ``text`` on every clipboard there is: the terminal's, and the system's in a thread."""
-        self.copy_to_clipboard(text)
+        super().copy_to_clipboard(text.encode("utf-8", "replace").decode("utf-8"))
         self._copy_beside(text)
 
     @work(exclusive=True, group="copy")
@@ -205,6 +208,17 @@ class LocalInfer(App[None]):
         if (changed := await self.push_screen_wait(screen)) is not None:
             self.settings = changed
             self.offline = self.start.offline or changed.offline
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C where no text is selected: it stops a reply; twice, it leaves."""
+        if self.chat.talk.stop():
+            return
+        now = time.monotonic()
+        if now - self._interrupted_s < TWICE_S:
+            self.exit()
+            return
+        self._interrupted_s = now
+        self.say("Ctrl+C once more leaves localinfer; so does Ctrl+Q.")
 
     def get_system_commands(self, screen: Any) -> Any:
         """None of Textual's own: the palette offers ours."""

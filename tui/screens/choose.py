@@ -34,7 +34,9 @@ class ChooseScreen(ModalScreen[str | None]):
     }
     ChooseScreen #title { text-style: bold; }
     ChooseScreen #text { color: $text-muted; margin-bottom: 1; }
-    ChooseScreen OptionList { height: auto; max-height: 14; background: $surface; border: none; padding: 0; }
+    ChooseScreen OptionList, ChooseScreen OptionList:focus {
+        height: auto; max-height: 14; background: $surface; background-tint: transparent; border: none; padding: 0;
+    }
     ChooseScreen #keys { color: $text-muted; margin-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]

@@ -110,7 +110,7 @@ class SearchScreen(ModalScreen[Found | None]):
             options.highlighted = 0
         count = f"{len(hits):,} found" if query else "recent conversations"
         nothing = f"Nothing has “{clean(query)}” in it" if query else "No conversations yet"
-        keys = "↑ ↓ choose · Enter opens · Esc leaves"
+        keys = "↑ ↓ choose · Enter opens · Esc leaves" if hits else "Esc leaves"
         self.query_one("#state", Static).update(Content(f"{count if hits else nothing} · {keys}"))
 
     @on(Input.Submitted)

@@ -162,3 +162,46 @@ async def test_a_full_disk_gives_the_message_back(chatting: Open) -> None:
         await chat.press("Precious words", "enter")
         await chat.until(lambda: chat.screen.prompt.text == "Precious words")
         assert not chat.screen.talk.busy
+
+
+async def test_ctrl_c_stops_a_reply_and_twice_leaves(chatting: Open) -> None:
+    async with chatting(text="word " * 400, pace_s=0.005) as chat:
+        await chat.press("Hello", "enter")
+        await chat.until(lambda: chat.screen.talk.generation is not None)
+        await chat.press("ctrl+c")
+        await chat.until(lambda: not chat.screen.talk.busy)
+        assert chat.path[-1].state == "stopped"
+        await chat.press("ctrl+c")
+        await chat.until(lambda: "once more" in chat.text)
+        assert chat.app.is_running
+        await chat.press("ctrl+c")
+        await chat.until(lambda: not chat.app.is_running)
+
+
+async def test_an_attachment_is_counted_and_sent(chatting: Open, tmp_path: object) -> None:
+    from pathlib import Path
+
+    file = Path(str(tmp_path)) / "notes.txt"
+    file.write_text("Some notes.\n")
+    async with chatting() as chat:
+        chat.screen.prompt.insert(f"@{file}")
+        await chat.press("enter")
+        await chat.until(lambda: len(chat.path) == 2 and not chat.screen.talk.busy)
+        (attachment,) = chat.path[0].attachments
+        assert attachment.text == "Some notes.\n"
+        assert "Some notes." in chat.screen.talk.request(chat.path[0]).messages[0].content
+        chat.screen.prompt.insert("\n".join(f"line {number}" for number in range(10)))
+        chat.screen.prompt.draft = type(chat.screen.prompt.draft)(text="x", attachments=(attachment,))
+        await chat.until(lambda: "12 tokens" in chat.text)  # bytes, with this backend
+
+
+async def test_figures_are_reached_with_tab_and_explained(chatting: Open) -> None:
+    async with chatting() as chat:
+        await chat.say("Hello")
+        for _ in range(3):
+            if type(chat.app.focused).__name__ == "Readout":
+                break
+            await chat.press("tab")
+        assert type(chat.app.focused).__name__ == "Readout"
+        await chat.pilot.pause()
+        assert "(reasoning counts)" in chat.text  # a part of the definition

@@ -65,6 +65,15 @@ def idle(engine: Still) -> Reading:
     return meter.read(START, engine.status(), PULSE)
 
 
+def full(engine: Still) -> Reading:
+    """The conversation takes all of the context, and nothing runs."""
+    meter = Meter()
+    assert engine.placing is not None
+    meter.choose(engine.placing.plan, engine.placing.where)
+    meter.hold(Budget(context=engine.info.context, system=62, history=engine.info.context - 162))
+    return meter.read(START, engine.status(), PULSE)
+
+
 def prefill(engine: Still) -> Reading:
     """Half of the prompt was read."""
     return _at(engine, lambda reply: _read(reply, 1600))

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from localinfer import downloads, settings
@@ -25,7 +26,7 @@ from localinfer.history import store
 from localinfer.machine import Machine, bandwidth, look, short
 from localinfer.models.catalog import ModelSpec, Quantization, catalog
 from localinfer.models.found import FoundModel, Survey
-from localinfer.models.plan import Ask, MemoryPlan
+from localinfer.models.plan import HOST, Ask, MemoryPlan
 from localinfer.placing import Placing
 from localinfer.types import Event, EngineStatus, GenerationRequest, LoadOptions, Message, ModelInfo, TokenCount
 from tests.machine.recorded import Recorded
@@ -36,7 +37,9 @@ from tui.screens.chat.gauges import Gauges
 from tui.screens.search import SearchScreen
 from tui.start import Start
 from tui.widgets.conversations import Conversations
+from tui.text import clean
 from tui.widgets.models import lines
+from tui.widgets.prompt import graphemes
 from tui.widgets.readout import Reading
 from tui.widgets.transcript import sheet
 
@@ -77,6 +80,14 @@ def machine(name: str = LAPTOP, build: str = "cuda") -> Machine:
         return look(sources, [sources.builds[build]])
 
 
+def holding(here: Machine, planned: MemoryPlan) -> Machine:
+    """``here`` while a model lies in its memory as ``planned``."""
+    devices = tuple(
+        replace(device, free_bytes=(device.free_bytes or 0) - planned.bytes_on(device.id)) for device in here.devices
+    )
+    return replace(here, devices=devices, ram_available_bytes=here.ram_available_bytes - planned.bytes_on(HOST))
+
+
 def variant(id: str = MODEL, name: str = "Q4_K_M") -> tuple[ModelSpec, Quantization]:
     """A model of the catalogue in one quantization."""
     spec = catalog().get(id)
@@ -115,8 +126,10 @@ def plan(context: int | None = CONTEXT, id: str = MODEL) -> MemoryPlan:
 class Still(Opened):
     """An engine that is loaded, and says ``events`` and no more, whatever it is asked; the last may be the end.
 
-    A token is four characters, and a message has six of the template's.
+    A token is ``characters`` of text, and a message has six of the template's.
     """
+
+    characters = 4
 
     def __init__(self, placing: Placing, info: ModelInfo, events: Sequence[Event] = ()) -> None:
         super().__init__(placing.options, settings.log_dir())
@@ -139,7 +152,7 @@ class Still(Opened):
         return TokenCount(total=sum(each) + 6 * len(each), by_message=each)
 
     async def count_text(self, text: str) -> int:
-        return len(text) // 4
+        return len(text) // self.characters
 
 
 class Loaded(Engines):
@@ -193,6 +206,8 @@ def fixed(reading: Reading) -> Iterator[Times]:
         patch.setattr(sheet, "datetime", Clock)
         for widget in (Conversations, SearchScreen):
             patch.setitem(widget.__init__.__kwdefaults__, "now", Clock.now)  # type: ignore[attr-defined]
+        patch.setattr(clean, "_cleaner", clean.Cleaner(joins=False))  # as in a terminal nobody knows anything of
+        patch.setattr(graphemes, "_JOINS", False)
         patch.setattr(Gauges, "read", lambda self: reading)
         patch.setattr(downloads, "free_disk_bytes", lambda folder=None: 250_000_000_000)
         patch.setattr(lines, "exactly", lambda line, *given, **named: line)  # the library of this machine is not asked

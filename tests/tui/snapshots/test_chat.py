@@ -5,7 +5,7 @@ import pytest
 from localinfer.history.store import History
 from localinfer.types import Prefilled, Queued, Text
 from tests.tui.snapshots import SIZES, check, stage, talks
-from tests.tui.snapshots.replies import decode, done, idle, prefill
+from tests.tui.snapshots.replies import decode, done, full, idle, prefill
 from tui.screens.choose import ChooseScreen
 
 pytestmark = pytest.mark.parametrize("size", SIZES, ids=str)
@@ -75,7 +75,8 @@ async def test_commands_are_completed(size: Size) -> None:
 
 async def test_a_conversation_no_longer_fits(size: Size) -> None:
     engine = stage.engine([Queued(prompt_tokens=2000, ahead=0, at_ns=0)], context=2048)
-    with stage.fixed(done(engine)) as times:
+    engine.characters = 1
+    with stage.fixed(full(engine)) as times:
         with History() as history:
             id = talks.rich(history, times)
         async with stage.opened(size, engine, id) as (app, pilot):

@@ -44,7 +44,7 @@ def models_of(parts: Parts, *here: tuple[str, str]) -> ModelsScreen:
 
 
 async def test_models_on_a_laptop_with_a_card(size: Size, parts: Made, engine: stage.Still) -> None:
-    made = parts(stage.machine())
+    made = parts(stage.holding(stage.machine(), stage.plan()))
     made.engines = stage.Loaded(engine)
     made.engines.switch(made.engines.prepare("", engine.options))
     app = Around(models_of(made, *HERE))

@@ -113,6 +113,18 @@ class Models:
             await self.use(desk.reference)
         self._screen.weigh()
 
+    def line(self) -> list[str]:
+        """The model in use, as the header says it."""
+        state, engine = self._screen.desk.state, self._screen.desk.engine
+        model = engine.status().model if engine is not None else None
+        if engine is None or model is None:
+            waiting = f"loading {state.name}".strip()
+            failed = f"{state.name or 'the model'} could not be loaded"
+            return [{"none": "no model is loaded", "failed": failed}.get(state.phase, waiting)]
+        placing = engine.placing
+        device = placing.where if placing is not None and placing.where != "CPU" else model.placement
+        return [model.name, model.quantization, model.backend, device, f"context {model.context:,}"]
+
     def facts(self) -> "ModelFacts":
         """What the parameters panel says of the loaded model."""
         from tui.parameters import ModelFacts

@@ -67,13 +67,13 @@ def _choices(dropped: tuple[Turn, ...], tokens: int, larger: int | None) -> tupl
         Choice(
             id="drop",
             label=f"Leave out the {count}" if dropped else "Leave out the oldest messages",
-            detail=f"{tokens:,} tokens. They stay here and are marked; the model no longer sees them.",
+            detail=f"{tokens:,} tokens. They stay, marked; the model no longer sees them.",
             reason=nothing,
         ),
         Choice(
             id="summarise",
             label=f"Let the model summarise the {count}" if dropped else "Let the model summarise the oldest messages",
-            detail="As above, and a short summary takes their place. It takes a moment.",
+            detail="As above, with a short summary in their place; takes a moment.",
             reason=nothing,
         ),
         Choice(

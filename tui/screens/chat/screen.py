@@ -22,6 +22,7 @@ from tui.desk import Desk
 from tui.screens.chat.commands import COMMANDS, Commands
 from tui.screens.chat.gauges import Gauges
 from tui.screens.chat.models import Models
+from tui.screens.chat.reach import Reach
 from tui.screens.chat.view import ChatView
 from tui.talk import Talk
 from tui.text.clean import clean
@@ -42,7 +43,7 @@ GREETING = "Ask anything.\n\nF2 models · F5 parameters · F1 help\n/ commands �
 WRITING = "a reply is being written · Esc stops it"
 
 
-class ChatScreen(Screen[None]):
+class ChatScreen(Reach, Screen[None]):
     """The home screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = keys.bindings("chat")
@@ -179,10 +180,8 @@ class ChatScreen(Screen[None]):
     @on(Prompt.AttachmentAdded)
     @work
     async def _count(self, event: Prompt.AttachmentAdded) -> None:
-        engine = self.desk.engine
-        if engine is None:
-            return
         try:
+            engine = await self.desk.ensure(self.talk.parameters)
             self.prompt.counted(event.id, await engine.count_text(event.attachment.text))
         except LocalInferError:  # its size stands there; a count that cannot be had is no reason to complain
             return
@@ -314,18 +313,7 @@ class ChatScreen(Screen[None]):
 
     def _show_header(self) -> None:
         if self.is_mounted:
-            self.query_one(HeaderLine).show(self._header(), self._trouble)
-
-    def _header(self) -> list[str]:
-        state, engine = self.desk.state, self.desk.engine
-        model = engine.status().model if engine is not None else None
-        if engine is None or model is None:
-            waiting = f"loading {state.name}".strip()
-            failed = f"{state.name or 'the model'} could not be loaded"
-            return [{"none": "no model is loaded", "failed": failed}.get(state.phase, waiting)]
-        placing = engine.placing
-        device = placing.where if placing is not None and placing.where != "CPU" else model.placement
-        return [model.name, model.backend, device, f"context {model.context:,}"]
+            self.query_one(HeaderLine).show(self.models.line(), self._trouble)
 
     # The figures
 
@@ -380,52 +368,12 @@ class ChatScreen(Screen[None]):
         self.toggle_class("-bare")
         self._tick(now=True)
 
-    # Copying and moving
+    # Copying
 
     @on(Transcript.CopyRequested)
     def _copy(self, event: Transcript.CopyRequested) -> None:
-        self.owner.copy(event.text)
+        self.owner.copy_to_clipboard(event.text)
         self.tell(f"Copied {event.what} · {len(event.text):,} characters")
-
-    def action_copy_reply(self) -> None:
-        """Copy the marked message, or the last reply."""
-        self.transcript.action_copy_turn()
-
-    def action_copy_code(self) -> None:
-        """Copy the last code block; again, the one before it."""
-        self.transcript.action_copy_code()
-
-    def action_branch_previous(self) -> None:
-        """Go to the branch before this one."""
-        self.transcript.action_branch(-1)
-
-    def action_branch_next(self) -> None:
-        """Go to the branch after this one."""
-        self.transcript.action_branch(1)
-
-    def action_turn_previous(self) -> None:
-        """Mark the message before."""
-        self.transcript.action_turn(-1)
-
-    def action_turn_next(self) -> None:
-        """Mark the message after."""
-        self.transcript.action_turn(1)
-
-    def action_scroll_up(self) -> None:
-        """Scroll a page up."""
-        self.transcript.scroll_page(-1)
-
-    def action_scroll_down(self) -> None:
-        """Scroll a page down."""
-        self.transcript.scroll_page(1)
-
-    def action_scroll_home(self) -> None:
-        """Scroll to the start."""
-        self.transcript.scroll_start()
-
-    def action_scroll_end(self) -> None:
-        """Scroll to the end and follow."""
-        self.transcript.action_follow()
 
     # Telling
 
