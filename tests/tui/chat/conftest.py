@@ -83,7 +83,7 @@ def chatting() -> Open:
             )
         )
         try:
-            async with app.run_test(size=size) as pilot:
+            async with app.run_test(size=size, notifications=True) as pilot:
                 chat = Chatting(app, pilot)
                 if ready:
                     await chat.until(lambda: chat.screen.desk.state.phase == "ready")
