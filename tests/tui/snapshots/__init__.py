@@ -16,7 +16,6 @@ from typing import Any
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-
 FOLDER = Path(__file__).parent
 SIZES = ((80, 24), (120, 36), (200, 50))
 UPDATING = os.environ.get("LOCALINFER_UPDATE_SNAPSHOTS") == "1"

@@ -28,7 +28,7 @@ from localinfer.models.catalog import ModelSpec, Quantization, catalog
 from localinfer.models.found import FoundModel, Survey
 from localinfer.models.plan import HOST, Ask, MemoryPlan
 from localinfer.placing import Placing
-from localinfer.types import Event, EngineStatus, GenerationRequest, LoadOptions, Message, ModelInfo, TokenCount
+from localinfer.types import EngineStatus, Event, GenerationRequest, LoadOptions, Message, ModelInfo, TokenCount
 from tests.machine.recorded import Recorded
 from tests.tui.models_app import Here
 from tests.tui.snapshots import until
@@ -36,8 +36,8 @@ from tui.app import LocalInfer
 from tui.screens.chat.gauges import Gauges
 from tui.screens.search import SearchScreen
 from tui.start import Start
-from tui.widgets.conversations import Conversations
 from tui.text import clean
+from tui.widgets.conversations import Conversations
 from tui.widgets.models import lines
 from tui.widgets.prompt import graphemes
 from tui.widgets.readout import Reading
@@ -107,7 +107,7 @@ def _found(spec: ModelSpec, quantization: Quantization) -> FoundModel:
     return FoundModel(
         name=f"{spec.id}:{quantization.name}",
         origin="huggingface",
-        paths=(Path(f"/models/{spec.id}-{quantization.name}.gguf"),),
+        paths=(Path(f"{spec.id}-{quantization.name}.gguf"),),
         size_bytes=quantization.size_bytes,
         modified_s=0,
         quantization=quantization.name,
@@ -174,7 +174,7 @@ def engine(events: Sequence[Event] = (), context: int = CONTEXT) -> Still:
     """The model on the laptop's card."""
     planned = plan(context)
     spec, quantization = variant()
-    path = f"/models/{spec.id}-{quantization.name}.gguf"
+    path = f"{spec.id}-{quantization.name}.gguf"
     options = LoadOptions(backend="llama.cpp", model=path, name=spec.id, context=context, device="CUDA0")
     info = ModelInfo(
         name=spec.id,
@@ -205,7 +205,7 @@ def fixed(reading: Reading) -> Iterator[Times]:
         patch.setattr(store, "time", SimpleNamespace(time=times.time, monotonic=time.monotonic))
         patch.setattr(sheet, "datetime", Clock)
         for widget in (Conversations, SearchScreen):
-            patch.setitem(widget.__init__.__kwdefaults__, "now", Clock.now)  # type: ignore[attr-defined]
+            patch.setitem(widget.__init__.__kwdefaults__ or {}, "now", Clock.now)
         patch.setattr(clean, "_cleaner", clean.Cleaner(joins=False))  # as in a terminal nobody knows anything of
         patch.setattr(graphemes, "_JOINS", False)
         patch.setattr(Gauges, "read", lambda self: reading)

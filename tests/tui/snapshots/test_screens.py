@@ -1,7 +1,7 @@
 """The screens over the chat, as they look."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -54,7 +54,9 @@ async def test_search(size: Size) -> None:
 
 
 async def test_settings(size: Size, engine: stage.Still, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localinfer.settings.config_file", lambda: Path("/home/me/.config/localinfer/config.toml"))
+    monkeypatch.setattr(
+        "localinfer.settings.config_file", lambda: PurePosixPath("/home/me/.config/localinfer/config.toml")
+    )
     async with stage.opened(size, engine) as (_, pilot):
         await pilot.press("alt+s")
         await check("settings", pilot, "Theme", "localinfer-dark", "KV cache", "config.toml")

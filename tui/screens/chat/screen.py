@@ -26,6 +26,7 @@ from tui.screens.chat.reach import Reach
 from tui.screens.chat.view import ChatView
 from tui.talk import Talk
 from tui.text.clean import clean
+from tui.text.markdown import warm
 from tui.widgets.bars import HeaderLine, KeyLine
 from tui.widgets.prompt import Draft, Prompt
 from tui.widgets.readout import Readout, StatusLine
@@ -71,6 +72,8 @@ class ChatScreen(Reach, Screen[None]):
         self.models = Models(self)
         self.transcript = Transcript(GREETING)
         self.prompt = Prompt(COMMANDS)
+        self._header, self._keys = HeaderLine(), KeyLine()
+        self._readout, self._status = Readout(), StatusLine()
         self.summarising: Generation | None = None
         self._commands = Commands(self)
         self._sidebar: Sidebar | None = None
@@ -81,21 +84,21 @@ class ChatScreen(Reach, Screen[None]):
         self._ticks = 0
 
     def compose(self) -> ComposeResult:
-        yield HeaderLine()
+        yield self._header
         with Horizontal(id="body"):
             with Vertical(id="middle"):
                 yield self.transcript
                 yield self.prompt
-            yield Readout()
-        yield StatusLine()
-        yield KeyLine()
+            yield self._readout
+        yield self._status
+        yield self._keys
 
     def on_mount(self) -> None:
         """Everything slow comes after the first paint."""
         self.prompt.focus()
         chosen = self.owner.settings.keys
         shown = [action for action in keys.ACTIONS if action.footer]
-        self.query_one(KeyLine).show([(keys.shown(keys.keys_of(one, chosen)[0]), one.label) for one in shown])
+        self._keys.show([(keys.shown(keys.keys_of(one, chosen)[0]), one.label) for one in shown])
         self._show_header()
         self.set_interval(TICK_S, self._tick)
         self.call_after_refresh(self._begin)
@@ -108,7 +111,7 @@ class ChatScreen(Reach, Screen[None]):
             await self._open(left)
             self.owner.say("Here is where you were when localinfer was ended.")
         await self.models.first()
-        await aside(_warm)
+        await aside(warm)
 
     # The conversation
 
@@ -312,8 +315,7 @@ class ChatScreen(Reach, Screen[None]):
         self._tick(now=True)
 
     def _show_header(self) -> None:
-        if self.is_mounted:
-            self.query_one(HeaderLine).show(self.models.line(), self._trouble)
+        self._header.show(self.models.line(), self._trouble)
 
     # The figures
 
@@ -325,11 +327,10 @@ class ChatScreen(Reach, Screen[None]):
         if not (now or idle or self.talk.busy or self.desk.state.phase in ("checking", "loading")):
             return
         reading = self.gauges.read()
-        readout = self.query_one(Readout)
-        if readout.display:
-            readout.show(reading)
+        if self._readout.display:
+            self._readout.show(reading)
         else:
-            self.query_one(StatusLine).show(reading)
+            self._status.show(reading)
 
     @work(exclusive=True, group="feel")
     async def _feel(self) -> None:
@@ -385,10 +386,3 @@ class ChatScreen(Reach, Screen[None]):
         """Say something under the prompt."""
         if self.is_mounted:
             self.prompt.hint(clean(text), severity)  # type: ignore[arg-type]
-
-
-def _warm() -> None:
-    """What takes long when it is first used: colours for code."""
-    from tui.text.highlight import highlight
-
-    highlight("pass", "python")
