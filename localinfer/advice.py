@@ -3,7 +3,7 @@
 It brings together what machine, catalogue, found files, plans and the oracle know. It loads and fetches nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -144,8 +144,8 @@ class Advice:
             return shape(entry.spec, entry.variant)
         return shapes.read(entry.paths)
 
-    def recommended(self, context: int | None = None) -> Pick | None:
-        """The best model of the catalogue for this machine."""
+    def recommended(self, context: int | None = None, freed: Mapping[str, int] | None = None) -> Pick | None:
+        """The best model of the catalogue for this machine; ``freed`` is what the loaded one would give back."""
         device = next(one for one in self.machine.devices if one.id == self.choice.device)
         return recommend(
             catalog().models,
@@ -154,6 +154,7 @@ class Advice:
             backend=self.choice.backend,
             context=context,
             lessons=self.lessons,
+            freed=freed,
         )
 
     def best_here(self) -> Entry | None:

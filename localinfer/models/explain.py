@@ -38,7 +38,7 @@ def speed(expected: Range | None) -> str:
     """Tokens per second: "35–85", "0.3–0.8"; a dash where nothing is known."""
     if expected is None:
         return DASH
-    low, high = (f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" for value in (expected.low, expected.high))
+    low, high = (f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}" for value in (expected.low, expected.high))
     return low if low == high else f"{low}–{high}"
 
 

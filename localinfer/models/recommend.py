@@ -6,7 +6,7 @@ machine's own memory, then a quarter of the layers on the CPU, then anything tha
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from localinfer.machine import Device, Machine
 from localinfer.models import fit
@@ -49,11 +49,13 @@ def recommend(
     context: int | None = None,
     floor_tps: float = FLOOR_TPS,
     lessons: Lessons = NOTHING_LEARNT,
+    freed: Mapping[str, int] | None = None,
 ) -> Pick | None:
-    """The best of ``models`` to run on ``device``; None where nothing can be loaded at all."""
+    """The best of ``models`` to run on ``device``; None where nothing can be loaded at all. ``freed`` is what the model
+    it would replace gives back, by device."""
     ranked = sorted((model for model in models if model.chat), key=lambda model: -model.rank)
     for accept, kv_type, floor in _stages(floor_tps, cpu_only=device.id == HOST):
-        ask = Ask(context=context, kv_type=kv_type, device=device.id)
+        ask = Ask(context=context, kv_type=kv_type, device=device.id, freed=dict(freed or {}))
         for spec in ranked:
             for variant in variants(spec, backend):
                 plan = fit.plan(shape(spec, variant), machine, ask, lessons=lessons)

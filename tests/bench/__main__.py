@@ -2,7 +2,7 @@
 
     LOCALINFER_NATIVE_TOOLS=FOLDER uv run python -m tests.bench MODEL
 
-Takes about half an hour with a 0.5B model on two cores. Nothing else should run on the machine meanwhile.
+Takes about an hour with a 0.5B model on two cores. Nothing else should run on the machine meanwhile.
 """
 
 import sys
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.bench import concurrent, footprint, intrusion, shared, single, turns
+from tests.bench import concurrent, drawing, footprint, intrusion, screen, shared, single, turns
 from tests.bench.common import Row, parser, table
 
 BENCHMARKS: dict[str, Callable[[Path, int], list[Row]]] = {
@@ -21,6 +21,8 @@ BENCHMARKS: dict[str, Callable[[Path, int], list[Row]]] = {
     "intrusion": intrusion.measure,
     "turns": turns.measure,
     "footprint": footprint.measure,
+    "screen": lambda _model, _pairs: screen.measure(),
+    "drawing": drawing.measure,
 }
 
 

@@ -2,8 +2,8 @@
 
     uv run python -m tests.tui.pictures
 
-The chat is a real reply of the starter model on this machine, where the model is here or can be fetched; the models
-and the first start are those of recorded machines. Nothing in a picture is loaded from anywhere: fonts are the reader's.
+The chat is a real reply of the starter model on this machine, which is fetched if it is not here; the models and the
+first start are those of a recorded laptop. A picture loads nothing from anywhere: fonts are the reader's.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from localinfer.advice import Advice
 from localinfer.models import store
 from localinfer.models.catalog import catalog
 from localinfer.types import LoadOptions, Sampling
@@ -32,9 +33,10 @@ from tui.start import Start
 FOLDER = Path(__file__).parents[2] / ".github" / "screenshots"
 SIZE = (120, 36)
 MOST_BYTES = 200_000
-FONTS = "ui-monospace, 'Cascadia Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-QUESTION = "Explain in a few short paragraphs why the sky is blue, with a numbered list of the steps."
-WRITTEN = 160  # tokens of the reply when the picture is taken
+FONTS = "'Fira Code', ui-monospace, 'Cascadia Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+FIRST = "What is light?"
+QUESTION = "Write a Python function that returns the n-th Fibonacci number, and explain it step by step."
+WRITTEN = 110  # tokens of the reply when the picture is taken
 WAIT_S = 300.0
 
 
@@ -58,7 +60,7 @@ async def chat() -> str:
     try:
         async with app.run_test(size=SIZE) as pilot:
             await _wait(pilot, lambda: app.chat.desk.state.phase == "ready")
-            for question, tokens in (("What is light?", 10_000), (QUESTION, WRITTEN)):
+            for question, tokens in ((FIRST, 10_000), (QUESTION, WRITTEN)):
                 app.chat.prompt.insert(question)
                 await pilot.press("enter")
                 await _wait(pilot, lambda: app.chat.talk.generation is not None)
@@ -77,7 +79,7 @@ async def models() -> str:
     parts = Parts(stage.machine())
     try:
         app = Showing(models_of(parts, (stage.MODEL, "Q4_K_M"), ("smollm2-135m", "Q4_1")))
-        async with app.run_test(size=SIZE) as pilot:
+        async with app.run_test(size=(120, 40)) as pilot:
             await _wait(pilot, lambda: is_drawn(pilot, "On this machine"))
             await pilot.press("down", "down")
             await _wait(pilot, lambda: is_drawn(pilot, "Enter fetches"))
@@ -120,10 +122,11 @@ def main() -> None:
     models_here = os.path.realpath(Path(cache) / "models")
     with tempfile.TemporaryDirectory() as home:
         os.environ["LOCALINFER_HOME"] = home
-        Path(home, "models").symlink_to(models_here)
-        made = {"chat": asyncio.run(chat())}
         with stage.fixed(idle(stage.engine())):
-            made |= {"models": asyncio.run(models()), "first-start": asyncio.run(first_start())}
+            made = {"models": asyncio.run(models()), "first-start": asyncio.run(first_start())}
+        Path(home, "models").symlink_to(models_here)
+        assert Advice().machine  # the bandwidth of the memory is measured, and remembered
+        made["chat"] = asyncio.run(chat())
     for name, svg in made.items():
         assert len(svg.encode()) < MOST_BYTES, name
         (FOLDER / f"{name}.svg").write_text(svg, "utf-8")

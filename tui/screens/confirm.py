@@ -61,7 +61,7 @@ class Confirm(ModalScreen[bool]):
             with Horizontal():
                 yield Button(Content(clean(no)), id="no", compact=True)
                 yield Button(Content(clean(yes)), id="yes", compact=True)
-            yield Static("y · n · ← → choose, Enter answers · Esc leaves", classes="keys", markup=False)
+            yield Static("Y yes · N no · ← → Enter choose · Esc leaves", classes="keys", markup=False)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(event.button.id == "yes")

@@ -60,7 +60,7 @@ class WelcomeScreen(Screen["Welcomed | None"]):
     WelcomeScreen.-tight Static {{ margin-bottom: 0; }}
     WelcomeScreen #status {{ padding: 0 2; }}
     WelcomeScreen OptionList, WelcomeScreen OptionList:focus {{
-        height: auto; background: $background; border: none; padding: 0 2;
+        height: auto; background: $background; background-tint: transparent; border: none; padding: 0 2;
     }}
     WelcomeScreen .-none {{ display: none; }}
     WelcomeScreen KeyLine {{ dock: bottom; }}
@@ -129,8 +129,10 @@ class WelcomeScreen(Screen["Welcomed | None"]):
         self._choose(choices(self._offer, offline=self._offline))
 
     def on_resize(self) -> None:
-        """Lines are as long as there is room."""
+        """Lines and the bar of progress are as long as there is room."""
         self._draw()
+        self._shown = None
+        self._poll()
 
     def _draw(self) -> None:
         made, width = self._offer, self._width()

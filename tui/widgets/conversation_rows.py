@@ -85,7 +85,8 @@ class ConversationRows(ScrollView, can_focus=True):
         self._heading_lines = [line for line, _, _ in self._headings]
         height = len(self.conversations) * LINES + len(self._headings)
         self.virtual_size = Size(self.size.width, height)
-        if here is None or not self.highlight(here.id):
+        wanted = here.id if here is not None else self.current
+        if wanted is None or not self.highlight(wanted):
             self._go(self._cursor)
         self.refresh()
 

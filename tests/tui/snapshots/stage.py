@@ -31,7 +31,7 @@ from localinfer.placing import Placing
 from localinfer.types import EngineStatus, Event, GenerationRequest, LoadOptions, Message, ModelInfo, TokenCount
 from tests.machine.recorded import Recorded
 from tests.tui.models_app import Here
-from tests.tui.snapshots import until
+from tests.tui.snapshots import SIZES, until
 from tui.app import LocalInfer
 from tui.screens.chat.gauges import Gauges
 from tui.screens.search import SearchScreen
@@ -216,14 +216,14 @@ def fixed(reading: Reading) -> Iterator[Times]:
 
 @contextlib.asynccontextmanager
 async def opened(
-    size: tuple[int, int], answering: Still | None = None, conversation: int | None = None
+    answering: Still | None = None, conversation: int | None = None
 ) -> AsyncIterator[tuple[LocalInfer, Pilot[Any]]]:
     """The application with a model, or without any, and the conversation."""
     app = LocalInfer(Start(options=LoadOptions(backend="llama.cpp", model="", name=""), reference=MODEL))
     if answering is not None:
         app.engines = Loaded(answering)
     try:
-        async with app.run_test(size=size) as pilot:
+        async with app.run_test(size=SIZES[0]) as pilot:
             assert await until(pilot, lambda: app.chat.desk.state.phase == "ready")
             if conversation is not None:
                 app.chat.go_to(conversation)

@@ -11,8 +11,6 @@ from tests.tui.snapshots.replies import idle
 from tui.screens.models import ModelsScreen
 from tui.screens.welcome import WelcomeScreen
 
-pytestmark = pytest.mark.parametrize("size", SIZES, ids=str)
-Size = tuple[int, int]
 Made = Callable[[Machine], Parts]
 
 HERE = (("qwen3.5-4b", "Q4_K_M"), ("smollm2-135m", "Q4_1"))
@@ -43,12 +41,12 @@ def models_of(parts: Parts, *here: tuple[str, str]) -> ModelsScreen:
     return ModelsScreen(lambda: stage.Advised(parts.machine, models), parts.downloads, parts.engines, offline=True)
 
 
-async def test_models_on_a_laptop_with_a_card(size: Size, parts: Made, engine: stage.Still) -> None:
+async def test_models_on_a_laptop_with_a_card(parts: Made, engine: stage.Still) -> None:
     made = parts(stage.holding(stage.machine(), stage.plan()))
     made.engines = stage.Loaded(engine)
     made.engines.switch(made.engines.prepare("", engine.options))
     app = Around(models_of(made, *HERE))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=SIZES[0]) as pilot:
         await check("models", pilot, "On this machine", "Qwen3.5 4B", "on the GPU", "GB")
         await pilot.press(*"gemma")
         await check("models-filter", pilot, "Gemma 4 12B", "too big", "offline: the hub is not asked")
@@ -56,11 +54,11 @@ async def test_models_on_a_laptop_with_a_card(size: Size, parts: Made, engine: s
         await check("models-details", pilot, "Gemma 4", "Memory", "weights", "KV cache", "Enter fetches")
 
 
-async def test_models_while_one_is_fetched(size: Size, parts: Made) -> None:
+async def test_models_while_one_is_fetched(parts: Made) -> None:
     made = parts(stage.machine("m1-8gb", "metal"))
     made.downloads.start("qwen3.5-2b:Q4_K_M", "Qwen3.5 2B Q4_K_M", 1_400_000_000)
     app = Around(models_of(made, ("smollm2-135m", "Q4_1")))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=SIZES[0]) as pilot:
         await check("models-fetching", pilot, "25%", "5.0 MB/s", "15 s")
 
 
@@ -76,15 +74,15 @@ def welcome_of(parts: Parts) -> WelcomeScreen:
         ("welcome-problem", "driver-mismatch", "cuda", ("!", "Models use", "CPU", "Start now with")),
     ],
 )
-async def test_welcome(size: Size, parts: Made, name: str, machine: str, build: str, words: tuple[str, ...]) -> None:
+async def test_welcome(parts: Made, name: str, machine: str, build: str, words: tuple[str, ...]) -> None:
     app = Around(welcome_of(parts(stage.machine(machine, build))))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=SIZES[0]) as pilot:
         await check(name, pilot, *words, "Choose another", "Quit")
 
 
-async def test_welcome_while_the_first_is_fetched(size: Size, parts: Made) -> None:
+async def test_welcome_while_the_first_is_fetched(parts: Made) -> None:
     app = Around(welcome_of(parts(stage.machine())))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=SIZES[0]) as pilot:
         await check("welcome-card-laptop", pilot, "RTX 4060", "Start now with")
         await pilot.press("enter")
         await check("welcome-fetching", pilot, "25 MB of 100 MB", "Esc")

@@ -7,14 +7,11 @@ import pytest
 
 from localinfer.history.store import History
 from localinfer.types import Active, EngineStatus, Metrics
-from tests.tui.snapshots import SIZES, check, stage, talks
+from tests.tui.snapshots import check, stage, talks
 from tests.tui.snapshots.replies import METRICS, done, idle
 from tui.screens.activity import ActivityScreen
 from tui.screens.confirm import Ask, Confirm
 from tui.widgets.board import EngineView
-
-pytestmark = pytest.mark.parametrize("size", SIZES, ids=str)
-Size = tuple[int, int]
 
 SECOND = 10**9
 NOW = 1000 * SECOND
@@ -32,19 +29,19 @@ def engine() -> Iterator[stage.Still]:
         yield made
 
 
-async def test_parameters(size: Size, engine: stage.Still) -> None:
-    async with stage.opened(size, engine) as (_, pilot):
+async def test_parameters(engine: stage.Still) -> None:
+    async with stage.opened(engine) as (_, pilot):
         await pilot.press("f5")
         await check("parameters", pilot, "System prompt", "Temperature", "Enter applies")
 
 
-async def test_search(size: Size) -> None:
+async def test_search() -> None:
     engine = stage.engine()
     with stage.fixed(done(engine)) as times:
         with History() as history:
             talks.several(history, times)
             talks.short(history, times)
-        async with stage.opened(size, engine) as (_, pilot):
+        async with stage.opened(engine) as (_, pilot):
             await pilot.press("f4")
             await check("search-recent", pilot, "recent conversations", "House rules")
             await pilot.press(*"decode")
@@ -53,34 +50,34 @@ async def test_search(size: Size) -> None:
             await check("search-nothing", pilot, "Nothing has “decodexyz” in it")
 
 
-async def test_settings(size: Size, engine: stage.Still, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_settings(engine: stage.Still, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "localinfer.settings.config_file", lambda: PurePosixPath("/home/me/.config/localinfer/config.toml")
     )
-    async with stage.opened(size, engine) as (_, pilot):
+    async with stage.opened(engine) as (_, pilot):
         await pilot.press("alt+s")
         await check("settings", pilot, "Theme", "localinfer-dark", "KV cache", "config.toml")
 
 
-async def test_help(size: Size, engine: stage.Still) -> None:
-    async with stage.opened(size, engine) as (_, pilot):
+async def test_help(engine: stage.Still) -> None:
+    async with stage.opened(engine) as (_, pilot):
         await pilot.press("f1")
         await check("help", pilot, "Keys everywhere", "Begin a new conversation", "Esc leaves")
 
 
-async def test_palette(size: Size) -> None:
+async def test_palette() -> None:
     engine = stage.engine()
     with stage.fixed(done(engine)) as times:
         with History() as history:
             talks.several(history, times)
-        async with stage.opened(size, engine) as (_, pilot):
+        async with stage.opened(engine) as (_, pilot):
             await pilot.press("ctrl+p")
             await check("palette", pilot, "Find, fetch and switch models", "F2")
             await pilot.press(*"kyoto")
             await check("palette-search", pilot, "A trip to Kyoto")
 
 
-async def test_activity(size: Size, engine: stage.Still, tmp_path: Path) -> None:
+async def test_activity(engine: stage.Still, tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
     log.write_text(LOG)
     view = EngineView(
@@ -92,7 +89,7 @@ async def test_activity(size: Size, engine: stage.Still, tmp_path: Path) -> None
         finished=tuple(_over(number, reason) for number, reason in enumerate(("stop", "length", "cancelled", None))),
         log=log,
     )
-    async with stage.opened(size, engine) as (app, pilot):
+    async with stage.opened(engine) as (app, pilot):
         app.push_screen(ActivityScreen(lambda: view))
         await check(
             "activity", pilot, "Running", "endpoint · editor", "prefill", "offloaded 33/33 layers", "worker.log"
@@ -110,8 +107,8 @@ def _over(number: int, reason: str | None) -> Active:
     return Active(id=9, label="chat", state="over", metrics=metrics, submitted_ns=ended - 6 * SECOND, ended_ns=ended)
 
 
-async def test_confirm(size: Size, engine: stage.Still) -> None:
-    async with stage.opened(size, engine) as (app, pilot):
+async def test_confirm(engine: stage.Still) -> None:
+    async with stage.opened(engine) as (app, pilot):
         question = "Qwen3 32B does not fit. Fetch it all the same?"
         app.push_screen(Confirm(question, "It needs 19.6 GiB and 7.0 GiB are free.", "Fetch it", "Leave it"))
         await check("confirm", pilot, question, "Fetch it", "Leave it", "Esc")

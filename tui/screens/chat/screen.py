@@ -23,7 +23,7 @@ from tui.screens.chat.commands import COMMANDS, Commands
 from tui.screens.chat.gauges import Gauges
 from tui.screens.chat.models import Models
 from tui.screens.chat.reach import Reach
-from tui.screens.chat.view import ChatView
+from tui.screens.chat.view import WRITING, ChatView
 from tui.talk import Talk
 from tui.text.clean import clean
 from tui.text.markdown import warm
@@ -41,7 +41,6 @@ TICK_S = 0.1
 IDLE_TICKS = 10  # while nothing runs, the figures are looked at once a second
 _BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-narrow"), (100, "-wide")]
 GREETING = "Ask anything.\n\nF2 models · F5 parameters · F1 help\n/ commands · @ files"
-WRITING = "a reply is being written · Esc stops it"
 
 
 class ChatScreen(Reach, Screen[None]):
@@ -363,6 +362,10 @@ class ChatScreen(Reach, Screen[None]):
         await aside(lambda: learn(placing, status, metrics))
         self._trouble = judge(placing, status, metrics).problem
         self._show_header()
+
+    def on_resize(self) -> None:
+        """The column may have come in the place of the line."""
+        self.call_after_refresh(lambda: self._tick(now=True))
 
     def action_readout(self) -> None:
         """Show or hide the column of figures."""

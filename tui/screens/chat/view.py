@@ -12,6 +12,8 @@ from localinfer.types import Event, Loading, Prefilled, Queued, Reasoning, Text
 from tui.screens.chat.figures import figures
 from tui.widgets.transcript import OmissionMark, ShownTurn
 
+WRITING = "a reply is being written · Esc stops it"
+
 if TYPE_CHECKING:
     from tui.screens.chat.screen import ChatScreen
     from tui.talk import Talk
@@ -85,7 +87,11 @@ class ChatView:
         """Ask the person what to do about a full context."""
         from tui.screens.chat.room import make_room
 
-        return await make_room(self._screen, overflow)
+        self._screen.prompt.unlock_sending()
+        try:
+            return await make_room(self._screen, overflow)
+        finally:
+            self._screen.prompt.lock_sending(WRITING)
 
 
 def shown(talk: "Talk") -> list[ShownTurn]:

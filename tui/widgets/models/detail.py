@@ -184,7 +184,7 @@ def _plan(planned: "Planned", width: int) -> Content:
     told += [Content(""), words.memory(plan, width)]
     prefill = f" · prefill {speed(plan.prefill_tps)}" if plan.prefill_tps else ""
     if plan.decode_tps is not None:
-        told += [Content(""), Content(f"Expected: decode {speed(plan.decode_tps)}{prefill} tok/s")]
+        told += [Content(""), Content(f"tok/s: decode {speed(plan.decode_tps)}{prefill}")]
     return Content("\n").join(told)
 
 

@@ -78,7 +78,7 @@ def look(advice: "Advice", ask: "Ask") -> Listing:
     """What is here and what the catalogue offers, with plans. May take a second. Raises ``LocalInferError``."""
     from localinfer.downloads import free_disk_bytes
 
-    pick = advice.recommended(ask.context)
+    pick = advice.recommended(ask.context, ask.freed)
     here = [_here(advice, ask, entry) for entry in advice.here()]
     here.sort(key=lambda line: (-_rank(line), line.title.casefold()))
     offered = [_offered(advice, ask, entry, pick.spec.id if pick else "") for entry in advice.offered()]

@@ -53,7 +53,7 @@ class ModelList(ScrollView, can_focus=False):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"models--cursor", "models--heading", "models--column"}
     DEFAULT_CSS = """
-    ModelList { background: $background; padding: 0 1; scrollbar-size-vertical: 1; overflow-x: hidden; }
+    ModelList { background: $background; padding: 0 2 0 1; scrollbar-size-vertical: 1; overflow-x: hidden; }
     ModelList > .models--cursor { background: $block-cursor-blurred-background; text-style: bold; }
     ModelList > .models--heading { color: $text-primary; text-style: bold; }
     ModelList > .models--column { color: $text-muted; }

@@ -82,7 +82,8 @@ def complete(before: str, commands: Sequence[Command]) -> tuple[list[Choice], in
 
 
 def ranked(typed: str, things: Sequence[T], key: Callable[[T], str]) -> list[T]:
-    """Those of ``things`` that ``typed`` may mean: beginning with it, containing it, having its letters in order."""
+    """Those of ``things`` that ``typed`` may mean: those that begin with it, else that contain it, else that have its
+    letters in order."""
     graded: list[tuple[int, T]] = []
     for thing in things:
         name = key(thing).casefold()
@@ -92,7 +93,8 @@ def ranked(typed: str, things: Sequence[T], key: Callable[[T], str]) -> list[T]:
             graded.append((1, thing))
         elif _in_order(typed, name):
             graded.append((2, thing))
-    return [thing for _, thing in sorted(graded, key=lambda pair: pair[0])]
+    nearest = min((grade for grade, _ in graded), default=0)
+    return [thing for grade, thing in graded if grade == nearest]
 
 
 def _choice(command: Command) -> Choice:

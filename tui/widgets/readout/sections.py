@@ -37,15 +37,13 @@ def time_to_first_text(reading: Reading, width: int) -> list[Row]:
         (parts.first_s or 0.0, *_FIRST),
     ]
     return [
-        row(
-            "ttft", width, [Span("Time to first text", "title")], [Span(figures.seconds(reading.elapsed_s), "big")]
-        ),
+        row("ttft", width, [Span("TTFT · first text", "title")], [Span(figures.seconds(reading.elapsed_s), "big")]),
         bars.stacked("", width, bar),
         _part("load", width, _LOAD, f"load{load}", parts.load_s),
         _part("queue", width, _QUEUE, f"queue{queue}", parts.queue_s),
         _part("cached", width, _CACHED, f"cached {figures.count(cached)}", parts.cached_s),
         _part("prefill", width, _PREFILL, f"prefill {_fresh(reading)}", parts.prefill_s),
-        row("prefill_tps", width, [Span("  at", "label")], [Span(figures.rate(rate))]),
+        row("prefill_tps", width, [Span("  prefill speed", "label")], [Span(figures.rate(rate))]),
         _part("first", width, _FIRST, "first token", parts.first_s),
     ]  # fmt: skip
 
