@@ -101,12 +101,12 @@ def _check(plan: MemoryPlan, options: LoadOptions) -> None:
     if plan.verdict == "too_big":
         raise DoesNotFit(
             f"{options.name}: {plan.sentence}",
-            "Choose a smaller model or quantization (localinfer models --fits), or load it all the same with --force.",
+            "Choose a smaller model or quantization, or load it all the same (--force).",
         )
     if options.context is not None and plan.context < options.context:
         raise DoesNotFit(
             f"A context of {options.context:,} tokens does not fit for {options.name}: {plan.context:,} do.",
-            f"Ask for --context {plan.context}, or use --kv q8_0.",
+            f"Ask for {min(plan.context, plan.trained_context or plan.context):,} or fewer, or for a q8_0 KV cache.",
         )
 
 

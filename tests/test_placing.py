@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_refused_unless_forced(tmp_path: Path) -> None:
 def test_a_context_that_was_asked_for_is_never_cut(tmp_path: Path) -> None:
     with pytest.raises(DoesNotFit, match="100,000") as refused:
         placed(tmp_path, "llama-8b", cpu_only(14), context=100_000)
-    assert "--context" in refused.value.hint
+    assert "61,696" in refused.value.hint
 
 
 def test_requiring_a_gpu_that_holds_nothing(tmp_path: Path) -> None:

@@ -56,12 +56,18 @@ class LocalInfer(App[None]):
         self.theme = theme.chosen(self.settings.theme, self.available_themes)
         keys.bind(self, self.settings.keys)
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Variables of our own CSS, for themes that lack them."""
+        return theme.DEFAULTS
+
     @cached_property
     def _palette(self) -> "type[Provider]":
         from tui import palette
+        from tui.screens.chat.offered import Offered
 
         return palette.provider(
             palette.actions(self, self.settings.keys),
+            Offered(self.chat),
             palette.conversations(lambda: self.history.conversations(limit=RECENT), lambda id: self.chat.go_to(id)),
             palette.models(self._models_here, lambda name: self.chat.use(name)),
             palette.themes(self, self._use_theme),
@@ -69,8 +75,10 @@ class LocalInfer(App[None]):
 
     def action_command_palette(self) -> None:
         """Every action, conversation, model and theme by name."""
-        self.COMMANDS = {self._palette}  # type: ignore[misc]  # made when it is first needed
-        super().action_command_palette()
+        from tui.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(self._palette))
 
     def _models_here(self) -> list[str]:
         from localinfer.models.found import find
@@ -122,7 +130,8 @@ class LocalInfer(App[None]):
             self.downloads.close()
         self.engines.close()
         self.history.close()
-        self.session.close()
+        if self.failure is None and not self.terminated:  # else the next start goes on from here
+            self.session.close()
 
     def _handle_exception(self, error: Exception) -> None:
         """What nobody caught ends the application with a clean terminal; the caller says what it was."""

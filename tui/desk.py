@@ -9,8 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from localinfer.engines import Engines, Opened
-from localinfer.errors import LocalInferError, ModelNotFound
+from localinfer.engines import Engines, Opened, Prospect
+from localinfer.errors import DoesNotFit, LocalInferError, ModelNotFound
 from localinfer.history.values import Parameters
 from localinfer.types import LoadOptions, Value
 from tui.aside import aside
@@ -18,12 +18,14 @@ from tui.start import Start
 
 
 class DeskState(Value, frozen=True):
-    """What is being done about a model. ``name`` is its name as far as it is known, ``progress`` 0 to 1."""
+    """What is being done about a model. ``name`` is its name as far as it is known, ``progress`` 0 to 1; ``notice`` is
+    what the person should know of how it was loaded."""
 
     phase: Literal["none", "checking", "loading", "ready", "failed"] = "none"
     name: str = ""
     progress: float | None = None
     error: LocalInferError | None = None
+    notice: str = ""
 
 
 class Desk:
@@ -37,7 +39,7 @@ class Desk:
         self._changed = changed
         self._task: asyncio.Task[Opened] | None = None
         self._begun = asyncio.Event()
-        self._options: LoadOptions | None = None  # what was asked for last
+        self._asked: LoadOptions | None = None  # what the model in use was loaded for
 
     @property
     def engine(self) -> Opened | None:
@@ -55,17 +57,18 @@ class Desk:
         )
 
     def suits(self, parameters: Parameters) -> bool:
-        """Whether what is loaded was loaded as ``parameters`` ask for."""
-        return self._options is None or self._options == self.options(parameters)
+        """Whether what is loaded was loaded for what ``parameters`` ask for."""
+        return self._asked is None or self._asked == self.options(parameters)
 
     async def ensure(self, parameters: Parameters) -> Opened:
-        """An engine that takes requests: the one in use, else the usual model's, which is opened for it.
+        """An engine that takes requests: the one in use, else the usual model's, which is opened for it. One that was
+        loaded for other parameters is loaded again.
 
         Raises what keeps it from loading; ``ModelNotFound`` where no model is here.
         """
         while True:
             if self._task is None or self._task.done():
-                if (engine := self.engine) is not None:
+                if (engine := self.engine) is not None and self.suits(parameters):
                     return engine
                 self.use(self.reference, parameters)
             assert self._task is not None
@@ -77,12 +80,18 @@ class Desk:
             if self._task.done():
                 return self._task.result()
 
-    def use(self, reference: str | None, parameters: Parameters, *, force: bool = False) -> "asyncio.Task[Opened]":
-        """Load ``reference`` (None: the usual model) in the place of what is loaded."""
+    def use(
+        self, reference: str | None, parameters: Parameters, *, force: bool = False, exact: bool = False
+    ) -> "asyncio.Task[Opened]":
+        """Load ``reference`` (None: the usual model) in the place of what is loaded.
+
+        A context that ``parameters`` ask for and that does not fit is an error where it has to be ``exact``; else as
+        much is loaded as fits, and the state's notice says so.
+        """
         before = self._task
         self._begun = asyncio.Event()
-        self._options = self.options(parameters)
-        self._task = asyncio.create_task(self._use(before, reference, self._options, force or self._start.force))
+        work = self._use(before, reference, parameters, force=force or self._start.force, exact=exact)
+        self._task = asyncio.create_task(work)
         self._task.add_done_callback(_seen)
         return self._task
 
@@ -93,8 +102,15 @@ class Desk:
         self._set(DeskState(phase="ready", name=engine.options.name if engine is not None else reference))
 
     async def _use(
-        self, before: "asyncio.Task[Opened] | None", reference: str | None, options: LoadOptions, force: bool
+        self,
+        before: "asyncio.Task[Opened] | None",
+        reference: str | None,
+        parameters: Parameters,
+        *,
+        force: bool,
+        exact: bool,
     ) -> Opened:
+        options = self.options(parameters)
         if before is not None:
             await asyncio.gather(before, return_exceptions=True)
         loop = asyncio.get_running_loop()
@@ -105,15 +121,27 @@ class Desk:
 
         try:
             name = reference if reference is not None else await aside(lambda: self._usual(options))
-            prospect = await aside(lambda: self.engines.prepare(name, options, force=force))
+            prospect, notice = await self._prepared(name, options, force=force, exact=exact)
             self._set(DeskState(phase="loading", name=prospect.name))
             engine = await aside(lambda: self.engines.switch(prospect, progress))
         except LocalInferError as error:
             self._set(DeskState(phase="failed", name=self.state.name, error=error))
             raise
-        self.reference = name
-        self._set(DeskState(phase="ready", name=prospect.name))
+        self.reference, self._asked = name, options
+        self._set(DeskState(phase="ready", name=prospect.name, notice=notice))
         return engine
+
+    async def _prepared(self, name: str, options: LoadOptions, *, force: bool, exact: bool) -> tuple[Prospect, str]:
+        """How ``name`` is loaded, and what is to be said about it."""
+        usual = self._start.options.context
+        try:
+            return await aside(lambda: self.engines.prepare(name, options, force=force)), ""
+        except DoesNotFit as error:
+            if exact or options.context == usual:
+                raise
+            fewer = msgspec.structs.replace(options, context=usual)
+            prospect = await aside(lambda: self.engines.prepare(name, fewer, force=force))
+            return prospect, f"{error.message} It is loaded with what fits."
 
     def _usual(self, options: LoadOptions) -> str:
         """The person's own choice, else the best model that is here. Raises ``ModelNotFound``."""

@@ -1,4 +1,4 @@
-"""What the command palette offers: every action with its key, themes, recent conversations and models.
+"""The command palette: every action with its key, themes, recent conversations and models.
 
 It knows Textual's palette and no screen: who fills it hands in sources of entries, which may be slow.
 """
@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.fuzzy import Matcher
 
@@ -20,14 +20,41 @@ if TYPE_CHECKING:
     from textual.app import App
 
 MOST_MATCHES = 50
+_WIDTH = 68  # cells of a line: what fits a terminal of 80 columns
+
+
+class Palette(CommandPalette):
+    """Textual's palette as one of our overlays: narrow, in one frame, a line for each entry."""
+
+    DEFAULT_CSS = f"""
+    Palette > #--container {{
+        visibility: visible; width: {_WIDTH + 7}; max-width: 98%; height: auto; margin-top: 2;
+        background: $surface; border: round $primary; padding: 0 1;
+    }}
+    Palette SearchIcon {{ display: none; }}
+    Palette #--input, Palette #--input.--list-visible {{ border: none; height: 1; margin: 0 0 1 1; }}
+    Palette CommandInput, Palette CommandInput:focus {{ border: none; height: 1; padding: 0; }}
+    Palette #--results {{ overlay: none; height: auto; }}
+    Palette CommandList, Palette CommandList:focus {{
+        border: none; max-height: 24; height: auto; visibility: visible; scrollbar-size-vertical: 1;
+    }}
+    Palette CommandList > .option-list--option {{ padding: 0 1; text-style: none; }}
+    Palette CommandList > .option-list--option-highlighted {{
+        color: $block-cursor-foreground; background: $block-cursor-background;
+    }}
+    Palette LoadingIndicator {{ display: none; }}
+    """
+
+    def __init__(self, provider: type[Provider]) -> None:
+        super().__init__([provider], placeholder="Find an action, a conversation, a model, a theme")
 
 
 class Entry(NamedTuple):
-    """One line of the palette. ``at_once``: it is offered before anything is typed. ``help`` is ours, never foreign
-    text: the palette reads markup in it."""
+    """One line of the palette. ``key`` is how else to get there; it may be empty. ``at_once``: it is offered before
+    anything is typed."""
 
     title: str
-    help: str
+    key: str
     run: Callable[[], object]
     at_once: bool = False
 
@@ -54,19 +81,27 @@ def provider(*sources: Source) -> type[Provider]:
         async def discover(self) -> Hits:
             for entry in self._entries:
                 if entry.at_once:
-                    yield DiscoveryHit(Content(entry.title), entry.run, entry.title, entry.help)
+                    yield DiscoveryHit(_line(Content(entry.title), entry.key), entry.run, entry.title)
 
         async def search(self, query: str) -> Hits:
             matcher = self.matcher(query)
             scored = [(score, entry) for entry in self._entries if (score := matcher.match(entry.title)) > 0]
             for score, entry in sorted(scored, key=lambda pair: -pair[0])[:MOST_MATCHES]:
-                yield Hit(score, _marked(matcher, entry.title), entry.run, entry.title, entry.help)
+                yield Hit(score, _line(_marked(matcher, entry.title), entry.key), entry.run, entry.title)
 
     return Entries
 
 
 def _read(source: Source) -> list[Entry]:
     return list(source())
+
+
+def _line(title: Content, key: str) -> Content:
+    """``title`` on the left, cut to what is left for it, and ``key`` on the right."""
+    told = Content.styled(f"  {key}" if key else "", "$text-muted")
+    room = _WIDTH - told.cell_length
+    cut = title.truncate(room, ellipsis=True)
+    return cut.pad_right(room - cut.cell_length) + told
 
 
 def _marked(matcher: Matcher, title: str) -> Content:
@@ -98,7 +133,7 @@ def themes(app: "App[Any]", choose: Callable[[str], object]) -> Source:
 
     def source() -> Iterable[Entry]:
         for name in sorted(app.available_themes, key=lambda name: (not name.startswith("localinfer"), name)):
-            yield Entry(f"Theme: {name}", "Show localinfer in this theme", functools.partial(choose, name))
+            yield Entry(f"Theme: {name}", "", functools.partial(choose, name))
 
     return source
 
@@ -109,7 +144,7 @@ def conversations(recent: Callable[[], Sequence[Conversation]], opened: Callable
     def source() -> Iterable[Entry]:
         for one in recent():
             title = " ".join(clean(one.title).split()) or "Untitled"
-            yield Entry(f"Open: {title}", "A conversation", functools.partial(opened, one.id))
+            yield Entry(f"Open: {title}", "", functools.partial(opened, one.id))
 
     return source
 
@@ -119,6 +154,6 @@ def models(names: Callable[[], Sequence[str]], use: Callable[[str], object]) -> 
 
     def source() -> Iterable[Entry]:
         for name in names():
-            yield Entry(f"Use model: {clean(name)}", "Load it and answer with it", functools.partial(use, name))
+            yield Entry(f"Use model: {clean(name)}", "", functools.partial(use, name))
 
     return source

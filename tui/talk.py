@@ -107,6 +107,14 @@ class Talk:
         self.conversation, self.parameters = conversation, conversation.parameters
         self._view.conversation_changed()
 
+    async def reveal(self, turn_id: int) -> None:
+        """Show the branch that a turn is on, if another is in view."""
+        turn = next((one for one in self.turns if one.id == turn_id), None)
+        if turn is None or self._busy or turn in self.path:
+            return
+        await self._change(head=tree.tip(self.turns, turn).id)
+        self._view.conversation_changed()
+
     async def set_parameters(self, parameters: Parameters) -> None:
         """Answer with other parameters from here on."""
         self.parameters = parameters

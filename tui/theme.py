@@ -130,6 +130,9 @@ LIGHT = Theme(
 
 OURS = (DARK, LIGHT)
 
+# For variables that not every theme has: those of the terminal's own colours have few.
+DEFAULTS = {"surface-active": "transparent"}
+
 
 def chosen(name: str | None, known: Iterable[str] = ()) -> str:
     """The theme that the setting ``theme`` names, ours where it is None. ``known`` are the names of the others that

@@ -10,7 +10,8 @@ from localinfer.history.values import Omission, Turn
 from localinfer.types import GenerationRequest, Message, Sampling
 
 REPLY_SHARE = 0.25  # of the context is to be free for what follows
-SUMMARY_TOKENS = 400
+LEAST_CONTEXT = 1024  # tokens: in less there is no room for what is summarised, its summary and what follows
+_MOST_SUMMARY = 400  # tokens
 
 _ASK = (
     "Summarise the conversation below so that it can be continued from the summary alone. Keep names, numbers, "
@@ -34,9 +35,14 @@ def to_drop(seen: Sequence[Turn], tokens: Sequence[int], total: int, context: in
     return None
 
 
+def summary_tokens(context: int) -> int:
+    """How long a summary may become."""
+    return min(_MOST_SUMMARY, context // 4)
+
+
 def pieces(dropped: Sequence[Turn], tokens: Sequence[int], context: int) -> list[list[Turn]]:
     """``dropped`` in pieces that each fit into the context together with a summary of what came before."""
-    room = max(256, context - 2 * SUMMARY_TOKENS - 256)
+    room = context - 3 * summary_tokens(context)
     found: list[list[Turn]] = []
     held = 0
     for turn, count in zip(dropped, tokens, strict=True):
@@ -48,19 +54,21 @@ def pieces(dropped: Sequence[Turn], tokens: Sequence[int], context: int) -> list
     return found
 
 
-def summary_request(turns: Sequence[Turn], before: str, most_characters: int) -> GenerationRequest:
+def summary_request(turns: Sequence[Turn], before: str, most_characters: int, context: int) -> GenerationRequest:
     """What to ask the model for a summary of ``turns``, which go on from ``before``, the summary so far.
 
-    A turn that is longer than the context by itself is cut in the middle, which its text then says.
+    A turn that is longer than its share of ``most_characters`` is cut in the middle, which its text then says.
     """
     told = [f"Summary of what came before: {before}"] if before else []
-    share = max(200, most_characters // max(1, len(turns)))
-    told += [
-        f"{'Person' if turn.role == 'user' else 'Assistant'}: {_middle_cut(turn.content, share)}" for turn in turns
-    ]
+    share = max(20, most_characters // max(1, len(turns)))
+    for turn in turns:
+        told.append(f"{'Person' if turn.role == 'user' else 'Assistant'}: {_middle_cut(turn.content, share)}")
     text = f"{_ASK}\n\n---\n" + "\n\n".join(told) + "\n---"
     return GenerationRequest(
-        messages=(Message(role="user", content=text),), sampling=Sampling(temperature=0), max_tokens=SUMMARY_TOKENS
+        messages=(Message(role="user", content=text),),
+        sampling=Sampling(temperature=0),
+        max_tokens=summary_tokens(context),
+        label="summary",
     )
 
 

@@ -57,7 +57,7 @@ async def test_the_oldest_are_left_out_and_marked(chatting: Open) -> None:
 
 
 async def test_the_model_may_summarise_them(chatting: Open) -> None:
-    async with chatting(context=900, text="The gist of it.") as chat:
+    async with chatting(context=1200, text="The gist of it.") as chat:
         await _fill(chat)
         await chat.press("down", "enter")
         await chat.until(lambda: not chat.screen.talk.busy)

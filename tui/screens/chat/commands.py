@@ -114,7 +114,7 @@ class Commands:
         name = rest.strip() if first.casefold() in ("json", "markdown") else argument
         make = export.to_json if as_json else export.to_markdown
         text = make(talk.conversation, talk.turns)
-        await self._write(name or export.file_name(talk.conversation.title, "json" if as_json else "md"), text)
+        await self._write(name or export.file_name(talk.conversation.title, ".json" if as_json else ".md"), text)
 
     async def _write(self, name: str, text: str) -> None:
         path = Path(name).expanduser()

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from localinfer.errors import LocalInferError, ModelNotFound
 from localinfer.history.values import Parameters
 
@@ -44,8 +46,11 @@ class Models:
             owner.exit()
             return
         desk.took(welcomed.reference)
-        if welcomed.background:
-            self._screen.tell(f"{welcomed.background} is being fetched meanwhile · F2 shows how far it is")
+        background = owner.downloads.get(welcomed.background) if welcomed.background else None
+        if background is not None and background.active:
+            self._screen.tell(f"{background.title} is being fetched meanwhile · F2 shows how far it is")
+        elif background is not None:
+            await self.downloaded(background)
 
     async def choose(self) -> None:
         """Let the person find, fetch and switch models."""
@@ -106,11 +111,20 @@ class Models:
             screen.owner.say(f"{download.title} is here. To let it answer: F2, or /model {download.name}")
 
     async def apply(self, parameters: Parameters) -> None:
-        """Answer with ``parameters`` from here on; the model is loaded again where they ask for it."""
-        desk = self._screen.desk
-        await self._screen.talk.set_parameters(parameters)
+        """Answer with ``parameters`` from here on; the model is loaded again where they ask for it, and if that cannot be
+        done, what they say about loading is not taken."""
+        desk, talk = self._screen.desk, self._screen.talk
         if not desk.suits(parameters) and desk.reference is not None:
-            await self.use(desk.reference)
+            talk.stop()
+            try:
+                await desk.use(desk.reference, parameters, exact=True)
+            except LocalInferError as error:
+                self._screen.trouble(error)
+                now = talk.parameters
+                parameters = msgspec.structs.replace(
+                    parameters, context=now.context, kv_type=now.kv_type, threads=now.threads
+                )
+        await talk.set_parameters(parameters)
         self._screen.weigh()
 
     def line(self) -> list[str]:

@@ -8,12 +8,18 @@ class Reach:
 
     transcript: Transcript
 
+    def tell(self, text: str, severity: str = "information") -> None:
+        """Say something under the prompt; what follows an action replaces it."""
+        raise NotImplementedError
+
     def action_copy_reply(self) -> None:
         """Copy the marked message, or the last reply."""
+        self.tell("There is no reply to copy yet.")
         self.transcript.action_copy_turn()
 
     def action_copy_code(self) -> None:
         """Copy the last code block; again, the one before it."""
+        self.tell("There is no code to copy here.")
         self.transcript.action_copy_code()
 
     def action_branch_previous(self) -> None:

@@ -7,14 +7,14 @@ import msgspec
 from localinfer.errors import ContextOverflow, LocalInferError
 from localinfer.history import room, tree
 from localinfer.history.values import Omission, Turn
-from localinfer.types import Done, Text, TokenCount
+from localinfer.types import Done, GenerationRequest, Text, TokenCount
 from tui.screens.choose import Choice, ChooseScreen
 
 if TYPE_CHECKING:
     from localinfer.engines import Opened
     from tui.screens.chat.screen import ChatScreen
 
-_CHARACTERS_A_TOKEN = 3  # at least, of ordinary text: a summary's prompt is cut by characters
+_CHARACTERS = 100_000  # of a piece to begin with; halved until it fits
 
 
 async def make_room(screen: "ChatScreen", overflow: ContextOverflow) -> bool:
@@ -35,7 +35,7 @@ async def make_room(screen: "ChatScreen", overflow: ContextOverflow) -> bool:
             "This conversation no longer fits",
             f"It takes {counted.total:,} of {context:,} tokens of context, and a reply needs room too. "
             "Nothing is left out unless you say so.",
-            _choices(dropped, sum(tokens[: len(dropped)]), larger),
+            _choices(dropped, sum(tokens[: len(dropped)]), context, larger),
         )
     )
     match chosen:
@@ -60,7 +60,7 @@ def _by_turn(seen: tuple[Turn, ...], counted: TokenCount) -> list[int]:
     return counts + [0] * (len(seen) - len(counts))
 
 
-def _choices(dropped: tuple[Turn, ...], tokens: int, larger: int | None) -> tuple[Choice, ...]:
+def _choices(dropped: tuple[Turn, ...], tokens: int, context: int, larger: int | None) -> tuple[Choice, ...]:
     nothing = "" if dropped else "The last message alone is too long: shorten it, or attach less."
     count = f"{len(dropped)} oldest message{'s' if len(dropped) != 1 else ''}"
     return (
@@ -74,7 +74,7 @@ def _choices(dropped: tuple[Turn, ...], tokens: int, larger: int | None) -> tupl
             id="summarise",
             label=f"Let the model summarise the {count}" if dropped else "Let the model summarise the oldest messages",
             detail="As above, with a short summary in their place; takes a moment.",
-            reason=nothing,
+            reason=nothing or ("" if context >= room.LEAST_CONTEXT else "The context is too small for a summary."),
         ),
         Choice(
             id="larger",
@@ -104,12 +104,11 @@ async def _summarise(
     """A summary by the model itself, piece by piece where the whole does not fit; "" where it was stopped or failed."""
     summary = next((one.summary for one in reversed(screen.talk.omissions) if one.summary), "")
     parts = room.pieces(dropped, tokens[: len(dropped)], context)
-    characters = max(1000, (context - room.SUMMARY_TOKENS - 256) * _CHARACTERS_A_TOKEN - len(summary))
     try:
         for number, part in enumerate(parts, start=1):
             step = f" ({number} of {len(parts)})" if len(parts) > 1 else ""
             screen.tell(f"Summarising {len(dropped)} messages{step} … Esc stops")
-            generation = engine.submit(room.summary_request(part, summary, characters))
+            generation = engine.submit(await _fitting(engine, part, summary, context))
             screen.summarising = generation
             written: list[str] = []
             async for event in generation:
@@ -125,3 +124,15 @@ async def _summarise(
         screen.summarising = None
         screen.tell("")
     return summary
+
+
+async def _fitting(engine: "Opened", part: list[Turn], summary: str, context: int) -> GenerationRequest:
+    """The request for a summary of ``part``, cut until it leaves room for the summary. Raises ``ContextOverflow``."""
+    characters = _CHARACTERS
+    while True:
+        request = room.summary_request(part, summary, characters, context)
+        if (await engine.count(request.messages)).total + room.summary_tokens(context) <= context:
+            return request
+        if characters < 200:
+            raise ContextOverflow("The messages do not fit into the context to be summarised.", "Leave them out.")
+        characters //= 2

@@ -148,7 +148,10 @@ class ChatScreen(Reach, Screen[None]):
 
     def action_retry(self) -> None:
         """Answer the last message again."""
-        if path := self.talk.path:
+        path = self.talk.path
+        if self.talk.busy or not path:
+            self.tell(WRITING if self.talk.busy else "There is nothing to answer yet.")
+        else:
             self._answer(lambda: self.talk.retry(path[-1]))
 
     @on(Transcript.RetryRequested)
@@ -158,12 +161,14 @@ class ChatScreen(Reach, Screen[None]):
 
     def action_edit(self) -> None:
         """Edit the marked message, or the last one, and send it as another branch."""
+        self.tell(WRITING if self.talk.busy else "There is no message to edit yet.")
         self.transcript.action_edit()
 
     @on(Transcript.EditRequested)
     def _edit(self, event: Transcript.EditRequested) -> None:
         if (turn := self._turn(event.turn_id)) is not None and not self.talk.busy:
             self._edited = turn
+            self.tell("")
             self.prompt.set_text(turn.content, turn.attachments, mode="editing")
             self.prompt.focus()
 
@@ -211,6 +216,7 @@ class ChatScreen(Reach, Screen[None]):
             self.trouble(error)
             return
         if turn is not None:
+            await self.talk.reveal(turn)
             self.transcript.select(turn)
 
     @work
@@ -303,7 +309,7 @@ class ChatScreen(Reach, Screen[None]):
             self.gauges.choose(self.desk.engine)
             engine = self.desk.engine
             model = engine.status().model if engine is not None else None
-            for notice in model.notices if model is not None else ():
+            for notice in filter(None, (state.notice, *(model.notices if model is not None else ()))):
                 self.owner.say(notice, warning=True)
             self._trouble = ""
             self.weigh()

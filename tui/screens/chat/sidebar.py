@@ -71,7 +71,7 @@ class Sidebar(Vertical):
 
         conversation, turns = self._history.conversation(id), self._history.turns(id)
         text = (export.to_json if as_json else export.to_markdown)(conversation, turns)
-        return write_new(Path(export.file_name(conversation.title, "json" if as_json else "md")), text)
+        return write_new(Path(export.file_name(conversation.title, ".json" if as_json else ".md")), text)
 
     @work
     async def _do(self, what: "object") -> None:
