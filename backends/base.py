@@ -27,13 +27,13 @@ class SequenceJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """A slot was taken, before the forward pass of this step."""
+    """A slot was taken."""
 
     id: int
 
 
 class PrefillStarted(msgspec.Struct, frozen=True):
-    """The first fresh prompt token is fed in this step's pass; ``cached`` tokens before it were reused."""
+    """``cached`` tokens of the prompt are in place, reused; the next pass feeds the first fresh ones."""
 
     id: int
     cached: int
@@ -137,7 +137,11 @@ class Backend(Protocol):
         """Free the slot before the next step. No event follows. Unknown ids are ignored."""
 
     def step(self) -> list[StepEvent]:
-        """One forward pass for all active sequences. [] when there is nothing to do."""
+        """One forward pass for all active sequences. [] when there is nothing to do.
+
+        A step that returns ``Admitted`` or ``PrefillStarted`` makes no pass: that a sequence begins is known before a
+        pass that may be long.
+        """
 
     def load(self) -> Load:
         """What it is doing now."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from localinfer import machine, settings
+from localinfer import kept, machine, settings
 from localinfer.errors import BackendUnavailable, LocalInferError
 from localinfer.machine import Build, Choice, Machine
 from localinfer.models import fit, gguf, lessons, oracle, shapes
@@ -24,6 +24,7 @@ from localinfer.models.sizes import SizeRequest
 from localinfer.probing import known_build
 from localinfer.types import Value
 
+_RECOMMENDED = "recommended.json"
 _TIGHT = 0.25  # of what is needed
 _ROUNDS = 3  # how often the oracle may send a plan back
 
@@ -46,6 +47,11 @@ class Entry(Value, frozen=True):
     def here(self) -> bool:
         """Whether it is on this machine."""
         return bool(self.paths)
+
+    @property
+    def download_bytes(self) -> int:
+        """What is fetched to have it, which may be less than it takes here."""
+        return self.variant.download_bytes if self.variant is not None else self.size_bytes
 
 
 class Planned(Value, frozen=True):
@@ -145,9 +151,13 @@ class Advice:
         return shapes.read(entry.paths)
 
     def recommended(self, context: int | None = None, freed: Mapping[str, int] | None = None) -> Pick | None:
-        """The best model of the catalogue for this machine; ``freed`` is what the loaded one would give back."""
+        """The best model of the catalogue for this machine; ``freed`` is what the loaded one would give back. It is
+        remembered, so that the advice is steady."""
         device = next(one for one in self.machine.devices if one.id == self.choice.device)
-        return recommend(
+        file = settings.state_dir() / _RECOMMENDED
+        known = kept.load(file, dict[str, tuple[str, str]], {})
+        place = f"{self.choice.backend} {device.id} {device.name} {context or ''}".strip()
+        pick = recommend(
             catalog().models,
             self.machine,
             device=device,
@@ -155,7 +165,11 @@ class Advice:
             context=context,
             lessons=self.lessons,
             freed=freed,
+            before=known.get(place),
         )
+        if pick is not None and (now := (pick.spec.id, pick.variant.name)) != known.get(place):
+            kept.save(file, known | {place: now})
+        return pick
 
     def best_here(self) -> Entry | None:
         """The best chat model on this machine that fits; None without one."""

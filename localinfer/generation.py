@@ -258,9 +258,7 @@ def _check_sampling(sampling: Sampling) -> None:
         if value is None:
             continue
         if not math.isfinite(value) or value > high or value < low or (value == low and not inclusive):
-            bound = f"from {low:,}" if inclusive else f"above {low:,}"
-            raise BadRequest(
-                f"{name} must be a number {bound} to {high:,}, not {value}.", f"Correct {name}.", param=name
-            )
+            bound = f"from {low:,} to {high:,}" if inclusive else f"above {low:,}, and at most {high:,}"
+            raise BadRequest(f"{name} must be a number {bound}, not {value}.", f"Correct {name}.", param=name)
     if any(math.isnan(bias) for bias in sampling.logit_bias.values()):
         raise BadRequest("logit_bias must hold numbers.", "", param="logit_bias")

@@ -56,10 +56,11 @@ class Reply:
         """A slot was taken."""
         self._admitted_ns = at_ns
 
-    def prefill_started(self, cached: int, at_ns: int) -> None:
-        """``cached`` tokens were there already; the first fresh one is being fed."""
+    def prefill_started(self, cached: int, at_ns: int) -> Prefilled:
+        """``cached`` tokens are in place; the first fresh ones are fed next."""
         self._cached = cached
         self._started_ns = at_ns
+        return self.prefill_advanced(cached, at_ns)
 
     def prefill_advanced(self, done: int, at_ns: int) -> Prefilled:
         """``done`` prompt tokens are in the cache."""

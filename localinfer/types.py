@@ -150,9 +150,10 @@ class Queued(Value, frozen=True, tag=True):
 
 
 class Prefilled(Value, frozen=True, tag=True):
-    """Prompt tokens processed so far: ``done_tokens`` of ``prompt_tokens``, ``cached_tokens`` of them reused.
+    """Prompt tokens processed so far: ``done_tokens`` of ``prompt_tokens``, ``cached_tokens`` of them reused. The first
+    of them says that prefill begins: no more than the cached ones are done.
 
-    ``admitted_ns`` is when a slot was taken, ``started_ns`` when the first fresh token was fed, ``at_ns`` now.
+    ``admitted_ns`` is when a slot was taken, ``started_ns`` when the reused tokens were in place, ``at_ns`` now.
     """
 
     prompt_tokens: int
@@ -247,8 +248,8 @@ class EngineStatus(Value, frozen=True):
 
 
 class Active(Value, frozen=True):
-    """One generation as its engine sees it; ``label`` is its request's. ``queued`` lasts until the first of its prompt
-    has been processed, ``decode`` begins with its first token. When it is over its figures are final; one that failed
+    """One generation as its engine sees it; ``label`` is its request's. ``queued`` lasts until its prompt is begun,
+    ``decode`` begins with its first token. When it is over its figures are final; one that failed
     has no finish reason."""
 
     id: int

@@ -132,7 +132,7 @@ class Worker:
             case Admitted():
                 reply.admitted(before_ns)
             case PrefillStarted():
-                reply.prefill_started(event.cached, before_ns)
+                self._emit(event.id, reply.prefill_started(event.cached, after_ns))
             case PrefillAdvanced():
                 self._emit(event.id, reply.prefill_advanced(event.done, after_ns))
             case Finished():

@@ -28,6 +28,20 @@ def test_events_come_in_order_and_carry_the_answer() -> None:
     assert "".join(event.text for event in events if isinstance(event, Text)) == "one two three"
 
 
+def test_what_a_long_first_step_does_is_prefill_and_not_queue() -> None:
+    with scripted("text=hello&prefill_s=0.005&chunk=100") as engine:
+        engine.load()
+        generation = engine.submit(ask("word " * 100))
+        seen = []
+        for event in generation:
+            if isinstance(event, Prefilled):
+                seen.append((event.done_tokens, generation.active().state, generation.metrics.queue_s))
+        assert [(done, state) for done, state, _ in seen[:1]] == [(0, "prefill")]
+        assert len(seen) > 1
+        assert {queue_s for *_, queue_s in seen} == {generation.metrics.queue_s}, "the final figure is the live one"
+        assert (generation.metrics.prefill_s or 0) > 0.5 > (generation.metrics.queue_s or 0)
+
+
 def test_ttft_is_the_sum_of_its_parts() -> None:
     with scripted("text=hello&prefill_s=0.0005&load_s=0.1&pace_s=0.002") as engine:
         generation = engine.submit(ask("word " * 40))

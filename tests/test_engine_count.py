@@ -111,9 +111,9 @@ async def test_a_count_does_not_wait_for_a_step() -> None:
     with scripted("prefill_s=0.05") as engine:
         engine.load()
         generation = engine.submit(ask("word " * 200))
-        until(generation, lambda event: isinstance(event, Queued))  # a step of seconds begins
+        until(generation, lambda event: isinstance(event, Prefilled))  # a step of seconds begins
         assert (await engine.count(HELLO)).by_message == (5,)
-        assert generation.active().state == "queued"
+        assert (generation.active().state, generation.active().metrics.prefill_tps) == ("prefill", None)
 
 
 async def test_many_counts_at_once_each_get_their_own() -> None:

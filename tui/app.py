@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from functools import cached_property
@@ -31,13 +33,17 @@ if TYPE_CHECKING:
 
 RECENT = 30
 TWICE_S = 3.0
+HANG_UP_S = 1.0
 
 
 class LocalInfer(App[None]):
     """``failure`` is what it did not survive, ``terminated`` whether a signal ended it. Both are for the caller."""
 
     TITLE = "localinfer"
-    CSS = "Toast { width: 70; }"
+    CSS = """
+    ToastRack { margin-bottom: 1; scrollbar-size-vertical: 0; }
+    Toast { width: 100%; max-width: 100%; margin: 0; padding: 0 1; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init__(self, start: Start) -> None:
@@ -118,7 +124,14 @@ class LocalInfer(App[None]):
             if hasattr(signal, name):
                 with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on every system
                     asyncio.get_running_loop().add_signal_handler(getattr(signal, name), self._end)
+        if not self.is_headless and _has_terminal():
+            self.set_interval(HANG_UP_S, self._look_at_terminal)
         self.push_screen(ChatScreen(self))
+
+    def _look_at_terminal(self) -> None:
+        """A terminal that went away without a signal would be read in vain, over and over."""
+        if not _has_terminal():
+            self._end()
 
     def _end(self) -> None:
         self.terminated = True
@@ -151,6 +164,12 @@ class LocalInfer(App[None]):
         """Tell the person what failed and what to do."""
         text = clean(f"{error.message}\n{error.hint}".strip())
         self.notify(text, severity="error", timeout=12, markup=False)
+
+    def forget_troubles(self) -> None:
+        """Something else is done now: errors that still stand there are about what was before."""
+        for told in list(self._notifications):
+            if told.severity == "error":
+                self._unnotify(told)
 
     def copy_to_clipboard(self, text: str) -> None:
         """Put ``text`` on every clipboard there is: the terminal's, and the system's in a thread."""
@@ -232,3 +251,7 @@ class LocalInfer(App[None]):
     def get_system_commands(self, screen: Any) -> Any:
         """None of Textual's own: the palette offers ours."""
         return ()
+
+
+def _has_terminal() -> bool:
+    return sys.__stdin__ is not None and os.isatty(sys.__stdin__.fileno())

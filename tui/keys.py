@@ -7,6 +7,7 @@ free: what edits text in the prompt, Ctrl+A and Ctrl+B (prefixes of screen and t
 """
 
 import difflib
+import string
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
@@ -189,19 +190,19 @@ def checked(overrides: Mapping[str, str | tuple[str, ...]]) -> dict[str, tuple[s
                 f"[keys] in the settings file gives “{id}” no key.", "Name one, or remove that line.", param="keys"
             )
         for key in {*keys, *action.keys} if action.always else keys:
-            _check(key, id, taken, changed=id in chosen)
+            _check(key, id, taken, chosen)
             taken[key] = id
     return chosen
 
 
-def _check(key: str, id: str, taken: Mapping[str, str], *, changed: bool) -> None:
+def _check(key: str, id: str, taken: Mapping[str, str], chosen: Mapping[str, tuple[str, ...]]) -> None:
     if (other := taken.get(key)) is not None:
         raise BadRequest(
             f"[keys] in the settings file gives {shown(key)} to two actions, “{other}” and “{id}”.",
             "Give one of them another key.",
             param="keys",
         )
-    if not changed:
+    if id not in chosen:
         return
     if not _known(key):
         raise BadRequest(
@@ -212,12 +213,25 @@ def _check(key: str, id: str, taken: Mapping[str, str], *, changed: bool) -> Non
     if key in editing_keys() and key not in PASSED_ON:
         raise BadRequest(
             f"[keys] in the settings file gives “{id}” the key {shown(key)}, which edits text in the prompt.",
-            "Choose a function key, or Ctrl or Alt with a letter that is free.",
+            _free(chosen),
             param="keys",
         )
 
 
+def _free(chosen: Mapping[str, tuple[str, ...]]) -> str:
+    """Which keys no action has, and nothing else needs."""
+    used = {key for action in ACTIONS for key in chosen.get(action.id, action.keys)} | editing_keys() | ELSEWHERE
+    used |= {key for action in ACTIONS if action.always for key in action.keys}
+    free = [f"F{number}" for number in range(1, 13) if f"f{number}" not in used]
+    for modifier in ("ctrl", "alt"):
+        letters = [letter.upper() for letter in string.ascii_lowercase if f"{modifier}+{letter}" not in used]
+        if letters:
+            free.append(f"{modifier.capitalize()} with {' '.join(letters)}")
+    return f"Free are {', '.join(free)}."
+
+
 PASSED_ON = frozenset({"pageup", "pagedown"})  # the prompt leaves them to the conversation
+ELSEWHERE = frozenset({"ctrl+b", "ctrl+s", "f11", "alt+b", "alt+f"})  # what is between takes or rewrites them
 
 
 def editing_keys() -> frozenset[str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
 MOST_MATCHES = 50
+_AROUND, _LEAST = 9, 3  # lines over, under and around the list, and of it
 _WIDTH = 68  # cells of a line: what fits a terminal of 80 columns
 
 
@@ -28,15 +29,15 @@ class Palette(CommandPalette):
 
     DEFAULT_CSS = f"""
     Palette > #--container {{
-        visibility: visible; width: {_WIDTH + 7}; max-width: 98%; height: auto; margin-top: 2;
-        background: $surface; border: round $primary; padding: 0 1;
+        visibility: visible; width: {_WIDTH + 8}; max-width: 98%; height: auto; margin-top: 2;
+        background: $surface; border: round $primary; padding: 0 1; overflow: hidden;
     }}
     Palette SearchIcon {{ display: none; }}
     Palette #--input, Palette #--input.--list-visible {{ border: none; height: 1; margin: 0 0 1 1; }}
     Palette CommandInput, Palette CommandInput:focus {{ border: none; height: 1; padding: 0; }}
     Palette #--results {{ overlay: none; height: auto; }}
     Palette CommandList, Palette CommandList:focus {{
-        border: none; max-height: 24; height: auto; visibility: visible; scrollbar-size-vertical: 1;
+        border: none; height: auto; visibility: visible; scrollbar-size-vertical: 1;
     }}
     Palette CommandList > .option-list--option {{ padding: 0 1; text-style: none; }}
     Palette CommandList > .option-list--option-highlighted {{
@@ -47,6 +48,11 @@ class Palette(CommandPalette):
 
     def __init__(self, provider: type[Provider]) -> None:
         super().__init__([provider], placeholder="Find an action, a conversation, a model, a theme")
+
+    def on_resize(self) -> None:
+        """The list is as long as there is room for the frame around it."""
+        for listed in self.query("CommandList"):
+            listed.styles.max_height = max(_LEAST, self.size.height - _AROUND)
 
 
 class Entry(NamedTuple):
@@ -98,7 +104,7 @@ def _read(source: Source) -> list[Entry]:
 
 def _line(title: Content, key: str) -> Content:
     """``title`` on the left, cut to what is left for it, and ``key`` on the right."""
-    told = Content.styled(f"  {key}" if key else "", "$text-muted")
+    told = Content.styled(f"  {key}" if key else "", "dim")
     room = _WIDTH - told.cell_length
     cut = title.truncate(room, ellipsis=True)
     return cut.pad_right(room - cut.cell_length) + told

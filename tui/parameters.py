@@ -21,12 +21,13 @@ RELOADS = ("context", "kv_type", "threads")
 
 
 class ModelFacts(Value, frozen=True):
-    """What is known of the loaded model: its ``context``, ``threads`` and ``kv_type`` in force, and the context it was
-    trained for."""
+    """What is known of the loaded model: its ``context``, ``threads`` and ``kv_type`` in force, the context it was
+    trained for, and the one that memory has room for by its plan."""
 
     name: str = ""
     context: int | None = None
     trained_context: int | None = None
+    max_context: int | None = None
     threads: int | None = None
     kv_type: str = ""
 
@@ -123,8 +124,24 @@ def problems(texts: Mapping[str, str]) -> dict[str, str]:
         try:
             _parse(name, text)
         except BadRequest as error:
-            found[name] = error.message
+            found[name] = _labelled(name, text, error.message)
     return found
+
+
+def cautions(texts: Mapping[str, str], facts: ModelFacts) -> dict[str, str]:
+    """What can be tried and may well disappoint, by field, in a sentence each."""
+    try:
+        context = _parse("context", texts.get("context", ""))
+    except BadRequest:
+        return {}
+    if not isinstance(context, int):
+        return {}
+    if facts.max_context and context > facts.max_context:
+        return {"context": f"By its plan, memory has room for {facts.max_context:,} tokens."}
+    if facts.trained_context and context > facts.trained_context:
+        trained = facts.trained_context
+        return {"context": f"The model was trained for {trained:,} tokens; beyond them it answers worse."}
+    return {}
 
 
 def parameters(texts: Mapping[str, str]) -> Parameters:
@@ -189,13 +206,25 @@ def _check(name: str, value: Any) -> None:
         check(GenerationRequest(prompt="-", sampling=sampling))
 
 
+def _labelled(name: str, text: str, message: str) -> str:
+    """``message`` with the field's own label, and with what was typed where it names the value."""
+    if not message.startswith(f"{name} "):
+        return message
+    label = next(field.label for field in FIELDS if field.name == name)
+    said, found, _ = message.removeprefix(name).partition(", not ")
+    return f"{label}{said}, not {_short(text.strip())}." if found else label + said
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:40] + "…"
+
+
 def _refusal(name: str, text: str, error: Exception) -> str:
-    shown = text if len(text) <= 40 else text[:40] + "…"
     if name == "dry_sequence_breakers":
         return f"This is not a JSON list of texts: {error}."
     if name == "logit_bias":
         return f"This is not JSON that gives token ids a number: {error}."
     if name in ("context", "threads"):
-        return f"{name} must be a whole number of 1 or more, not {shown}."
+        return f"{name} must be a whole number of 1 or more, not {_short(text)}."
     whole = "a whole number" if "int" in str(_KINDS[name]) else "a number"
-    return f"{name} must be {whole}, not {shown}."
+    return f"{name} must be {whole}, not {_short(text)}."

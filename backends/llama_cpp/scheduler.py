@@ -97,7 +97,7 @@ class Scheduler:
         return Load(running=len(self._slots), queued=len(self._queue), threads=None)
 
     def step(self) -> list[StepEvent]:
-        """One forward pass."""
+        """One forward pass, or the news that a sequence begins."""
         events: list[StepEvent] = []
         feeds = self._go_on() if self._steady and not self._queue else self._compose(events)
         if not feeds:
@@ -154,9 +154,12 @@ class Scheduler:
         return self._steady
 
     def _compose(self, events: list[StepEvent]) -> list[_Feed]:
-        """Fill the batch. In order of rows: llama.cpp computes neighbouring rows together, others one by one."""
+        """Fill the batch, unless a sequence begins: that is said first. In order of rows: llama.cpp computes
+        neighbouring rows together, others one by one."""
         self._admit(events)
         self._share(events)
+        if events:
+            return []
         counts = self._counts()
         batch = self._context.batch
         batch.clear()

@@ -146,7 +146,9 @@ class ScriptedBackend:
 
     def step(self) -> list[StepEvent]:
         """One pass: the decode tokens of every sequence that is past its prompt and a chunk of the oldest prompt."""
-        events: list[StepEvent] = [*self._admit()]
+        events: list[StepEvent] = [*self._admit(), *self._begin()]
+        if events:
+            return events
         busy = [(slot, slot.sequence) for slot in self._slots if slot.sequence]
         if not busy:
             return events
@@ -168,15 +170,22 @@ class ScriptedBackend:
             self._prefilling.append(slot)
             yield Admitted(sequence.job.id)
 
+    def _begin(self) -> Iterator[PrefillStarted]:
+        if not self._prefilling:
+            return
+        slot = self._prefilling[0]
+        sequence = slot.sequence
+        assert sequence is not None
+        if not sequence.begun:
+            cached = max(other.shared(sequence.prompt) for other in self._slots)
+            slot.cache = sequence.prompt[:cached]
+            sequence.begun = True
+            yield PrefillStarted(sequence.job.id, cached)
+
     def _prefill(self, slot: _Slot) -> Iterator[StepEvent]:
         sequence = slot.sequence
         assert sequence is not None
         prompt, job = sequence.prompt, sequence.job
-        if not sequence.begun:
-            cached = max(other.shared(prompt) for other in self._slots)
-            slot.cache = prompt[:cached]
-            sequence.begun = True
-            yield PrefillStarted(job.id, cached)
         fresh = min(self._script.chunk, len(prompt) - len(slot.cache))
         _spend(fresh * self._script.prefill_s)
         slot.cache = prompt[: len(slot.cache) + fresh]

@@ -242,7 +242,7 @@ def _show(generation: Generation, reply: _Reply) -> None:
                     waiting.show(event.progress)
                 case Queued():
                     waiting.reading()
-                case Prefilled() if event.done_tokens < event.prompt_tokens:
+                case Prefilled() if event.cached_tokens < event.done_tokens < event.prompt_tokens:
                     waiting.reading(event.done_tokens / event.prompt_tokens)
                 case Reasoning() if event.text:
                     waiting.clear()
@@ -278,9 +278,8 @@ def chat(
     ):
         info = _load(engine)
         if reader.interactive:
-            console.note(
-                f"{info.name} · {info.description} · {info.placement} · context {info.context:,}. /help helps."
-            )
+            named = " · ".join(part for part in (info.name, info.quantization, info.placement) if part)
+            console.note(f"{named} · context {info.context:,}. /help helps.")
         conversation = Conversation(engine, system, sampling, interactive=reader.interactive)
         _talk(reader, conversation)
     if conversation.failure is not None and not reader.interactive:

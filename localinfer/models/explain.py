@@ -43,8 +43,8 @@ def speed(expected: Range | None) -> str:
 
 
 def tokens(number: int) -> str:
-    """A context: "8,192", "32k" where it is whole thousands of 1,024."""
-    return f"{number // 1024}k" if number >= 1024 and number % 1024 == 0 else f"{number:,}"
+    """A context in seven characters: "8,192", "262,144", "1.0M"."""
+    return f"{number:,}" if number < 1_000_000 else f"{number / 1e6:.1f}M"
 
 
 def count(number: int) -> str:

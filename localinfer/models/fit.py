@@ -11,10 +11,9 @@ import msgspec
 from localinfer.machine import Device, Machine
 from localinfer.models import speed
 from localinfer.models.explain import sentence
-from localinfer.models.layout import NOTHING_LEARNT, Layout, Lessons, Oracle, Placement
+from localinfer.models.layout import NOTHING_LEARNT, Layout, Lessons, Oracle, Placement, learnt_factor
 from localinfer.models.plan import HOST, Ask, DeviceLoad, MemoryPlan, Range, Term, Verdict
 from localinfer.models.shape import ModelShape
-from localinfer.models.traffic import Traffic
 
 GIB = 2**30
 MIB = 2**20
@@ -190,6 +189,10 @@ class _Planner:
         longest = 0 if verdict == "too_big" else self._longest(placement, LEAST_CONTEXT, max(context, shape.context))
         device = placement.shares[0][0] if placement.shares else self.host
         traffic = self.layout.traffic(placement)
+        read = speed.read_bytes(traffic, context)
+        decode = learnt_factor(self.lessons.decode.get(device.id, ()), read)
+        slowest = self._slowest(placement, device)
+        prefill = learnt_factor(self.lessons.prefill.get(slowest.id, ()), read)
         draft = MemoryPlan(
             verdict=verdict,
             context=context,
@@ -205,8 +208,10 @@ class _Planner:
             devices=self._loads(placement, terms),
             max_context=longest,
             sentence="",
-            decode_tps=None if verdict == "too_big" else self._decode_tps(traffic, device, context),
-            prefill_tps=None if verdict == "too_big" else self._prefill_tps(placement, device),
+            decode_tps=None if verdict == "too_big" else speed.decode_tps(traffic, min(context, speed.DEPTH), decode),
+            prefill_tps=None if verdict == "too_big" else self._prefill_tps(slowest, prefill),
+            decode_learnt=decode or 1.0,
+            prefill_learnt=prefill or 1.0,
             notes=self._notes(context),
             traffic=traffic,
         )
@@ -263,17 +268,18 @@ class _Planner:
         )
         return msgspec.structs.replace(made, sentence=sentence(made, lambda context: 0, False))
 
-    def _decode_tps(self, traffic: tuple[Traffic, ...], device: Device, context: int) -> Range | None:
-        return speed.decode_tps(traffic, min(context, speed.DEPTH), self.lessons.decode.get(device.id))
+    def _slowest(self, placement: Placement, device: Device) -> Device:
+        """Where the prompt is read: a part that stays on the host sets the pace."""
+        whole = placement.blocks == len(self.shape.layers) and not placement.expert_layers
+        return device if whole else self.host
 
-    def _prefill_tps(self, placement: Placement, device: Device) -> Range | None:
+    def _prefill_tps(self, slowest: Device, factor: float | None) -> Range | None:
         shape = self.shape
         total = sum(layer.weights_bytes for layer in shape.layers) or 1
         experts = sum(layer.expert_bytes for layer in shape.layers)
         used = shape.experts_used / shape.experts if shape.experts else 0.0
         active = int(shape.parameters * (total - experts * (1 - used)) / total)
-        slowest = device if placement.blocks == len(shape.layers) and not placement.expert_layers else self.host
-        return speed.prefill_tps(active, slowest, self.machine.cpu, self.lessons.prefill.get(slowest.id))
+        return speed.prefill_tps(active, slowest, self.machine.cpu, factor)
 
 
 def _least(low: int, high: int, good: Callable[[int], bool]) -> int | None:

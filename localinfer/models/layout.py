@@ -4,7 +4,8 @@ By closed forms, corrected by what the library itself said for one placement (``
 anything fits.
 """
 
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -20,16 +21,33 @@ from localinfer.types import Value
 MIB = 2**20
 
 _MLX_COMPUTE_BYTES = 800_000_000  # mlx-lm with prefill steps of 2,048: 0.64-0.80 GB published, for every bit width
+_COMPARABLE = 4  # times as many bytes, or a fourth of them
+_SEVERAL = 3  # replies
 _HOST_OVERHEAD_BYTES = 68_000_000  # the worker process itself, measured on Linux: 57 to 70 MB
 _GPU_OVERHEAD_BYTES = {"CUDA": 512 * MIB, "ROCm": 300 * MIB, "Vulkan": 300 * MIB}  # outside every buffer
 
 
+class Pace(Value, frozen=True):
+    """One reply of a model that reads ``read_bytes`` for a token: ``ratio`` is its measured ÷ expected speed."""
+
+    read_bytes: int
+    ratio: float
+
+
 class Lessons(Value, frozen=True):
-    """What earlier loads on this machine taught, by device: bytes beyond the plan's, and measured ÷ expected speed."""
+    """What earlier loads on this machine taught, by device: bytes beyond the plan's, and how fast replies were."""
 
     overhead_bytes: dict[str, int] = msgspec.field(default_factory=dict)
-    decode: dict[str, float] = msgspec.field(default_factory=dict)
-    prefill: dict[str, float] = msgspec.field(default_factory=dict)
+    decode: dict[str, tuple[Pace, ...]] = msgspec.field(default_factory=dict)
+    prefill: dict[str, tuple[Pace, ...]] = msgspec.field(default_factory=dict)
+
+
+def learnt_factor(paces: Iterable[Pace], read_bytes: int) -> float | None:
+    """The median of measured ÷ expected for a model that reads ``read_bytes`` for a token; None where too little is
+    known. Only models of comparable size count: a small one waits for other things than the memory. One odd reply on a
+    busy machine changes nothing."""
+    ratios = [one.ratio for one in paces if read_bytes / _COMPARABLE <= one.read_bytes <= read_bytes * _COMPARABLE]
+    return statistics.median(ratios) if len(ratios) >= _SEVERAL else None
 
 
 NOTHING_LEARNT = Lessons()

@@ -81,7 +81,8 @@ class MemoryPlan(Value, frozen=True):
     ``device`` is where its layers go. ``gpu_layers`` counts the output layer first, as llama.cpp does; it is 0 on the
     CPU and ``layers`` + 1 for everything. ``expert_layers`` is how many layers keep their experts in the machine's own
     memory. ``max_context`` is the most that fits in this placement, 0 if nothing does. Speeds are of one sequence;
-    None where the bandwidth is not known. ``sentence`` is the plan in words. ``traffic`` is what each device reads to
+    None where the bandwidth is not known. ``decode_learnt`` and ``prefill_learnt`` are what earlier replies changed
+    them by, as a factor. ``sentence`` is the plan in words. ``traffic`` is what each device reads to
     decode one token; empty where the layers are not known.
     """
 
@@ -101,6 +102,8 @@ class MemoryPlan(Value, frozen=True):
     sentence: str
     decode_tps: Range | None = None
     prefill_tps: Range | None = None
+    decode_learnt: float = 1.0
+    prefill_learnt: float = 1.0
     notes: tuple[str, ...] = ()
     traffic: tuple[Traffic, ...] = ()
 

@@ -3,6 +3,9 @@
 Quality first: of the chat models that fit whole, with the context asked for, at a speed one can read along with, the
 best by the catalogue's rank. Where none does, a smaller KV cache is tried, then a shorter context, then experts in the
 machine's own memory, then a quarter of the layers on the CPU, then anything that loads.
+
+Speeds are estimates, and what is free in memory changes by the minute. So that advice does not change with them, what
+was recommended before stays until a better model has its place, or it has become clearly too slow.
 """
 
 import re
@@ -17,6 +20,7 @@ from localinfer.models.plan import HOST, Ask, MemoryPlan
 from localinfer.types import Value
 
 FLOOR_TPS = 10.0  # about twice as fast as people read
+STEADY = 0.7  # of the floor, for what was recommended before
 LARGE = 24_000_000_000  # parameters from which 3 bits per weight lose little
 
 _BITS = re.compile(
@@ -50,16 +54,19 @@ def recommend(
     floor_tps: float = FLOOR_TPS,
     lessons: Lessons = NOTHING_LEARNT,
     freed: Mapping[str, int] | None = None,
+    before: tuple[str, str] | None = None,
 ) -> Pick | None:
     """The best of ``models`` to run on ``device``; None where nothing can be loaded at all. ``freed`` is what the model
-    it would replace gives back, by device."""
+    it would replace gives back, by device; ``before`` is what was recommended last: a model and its variant."""
     ranked = sorted((model for model in models if model.chat), key=lambda model: -model.rank)
     for accept, kv_type, floor in _stages(floor_tps, cpu_only=device.id == HOST):
         ask = Ask(context=context, kv_type=kv_type, device=device.id, freed=dict(freed or {}))
         for spec in ranked:
-            for variant in variants(spec, backend):
+            offered = sorted(variants(spec, backend), key=lambda one: (spec.id, one.name) != before)
+            for variant in offered:
                 plan = fit.plan(shape(spec, variant), machine, ask, lessons=lessons)
-                if accept(plan) and (plan.decode_tps is None or plan.decode_tps.middle >= floor):
+                least = floor * STEADY if (spec.id, variant.name) == before else floor
+                if accept(plan) and (plan.decode_tps is None or plan.decode_tps.middle >= least):
                     return Pick(spec=spec, variant=variant, plan=plan, sentence=_why(spec, variant, plan, floor))
     return None
 
@@ -100,7 +107,7 @@ def _stages(floor_tps: float, *, cpu_only: bool) -> Iterator[tuple[Callable[[Mem
 
 
 def _why(spec: ModelSpec, variant: Quantization | Mlx, plan: MemoryPlan, floor: float) -> str:
-    size = download_size(variant.size_bytes, approximate=variant.approximate)
+    size = download_size(variant.download_bytes, approximate=variant.approximate)
     speed = "at a speed one can read along with" if floor else "at all"
     what = f"{spec.name} ({variant.name}, {size})"
     return f"{what} is the best model of the catalogue that runs here {speed}. {plan.sentence}"

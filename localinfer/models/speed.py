@@ -15,7 +15,7 @@ DEPTH = 2048  # tokens in the cache for which the speed is given, if the context
 
 _SPREAD = (0.75, 1.2)
 _SPREAD_CPU = (0.5, 1.2)  # few cores may be slower than the memory they read
-_SPREAD_LEARNT = (0.85, 1.12)
+_SPREAD_LEARNT = 0.14  # around the middle
 _SPREAD_PREFILL = (0.5, 1.8)
 _EXPERT_ETA = 0.55  # scattered reads; 0.50-0.65 published
 _OLD_CAPABILITY = 7.0
@@ -37,7 +37,12 @@ def decode_tps(traffic: Iterable[Traffic], depth: int, factor: float | None = No
         slow |= part.device.kind == "cpu"
     if not seconds:
         return None
-    return _range((factor or 1.0) / seconds, _SPREAD_LEARNT if factor else _SPREAD_CPU if slow else _SPREAD)
+    return _range(1 / seconds, _SPREAD_CPU if slow else _SPREAD, factor)
+
+
+def read_bytes(traffic: Iterable[Traffic], context: int) -> int:
+    """What all devices together read for a token at the depth for which speeds are given."""
+    return sum(part.read_bytes(min(context, DEPTH)) for part in traffic)
 
 
 def prefill_tps(parameters: int, device: Device, cpu: Cpu, factor: float | None = None) -> Range | None:
@@ -45,11 +50,16 @@ def prefill_tps(parameters: int, device: Device, cpu: Cpu, factor: float | None 
     flops = _flops(device, cpu)
     if not flops or not parameters:
         return None
-    return _range((factor or 1.0) * flops / (2 * parameters), _SPREAD_LEARNT if factor else _SPREAD_PREFILL)
+    return _range(flops / (2 * parameters), _SPREAD_PREFILL, factor)
 
 
-def _range(value: float, spread: tuple[float, float]) -> Range:
-    return Range(low=value * spread[0], high=value * spread[1])
+def _range(value: float, spread: tuple[float, float], factor: float | None) -> Range:
+    """Around ``value``; what was learnt moves the middle by ``factor`` and makes the range narrower."""
+    plain = Range(low=value * spread[0], high=value * spread[1])
+    if factor is None:
+        return plain
+    middle = factor * plain.middle
+    return Range(low=middle * (1 - _SPREAD_LEARNT), high=middle * (1 + _SPREAD_LEARNT))
 
 
 def _capability(device: Device) -> float | None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import termios
 import time
+from typing import Self
 
 from tests.cli.commands import COMMAND, environment
 
@@ -115,7 +116,7 @@ class Terminal:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"it did not end, but showed {self.screen[self._seen :]!r}") from None
 
-    def __enter__(self) -> "Terminal":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -166,3 +166,13 @@ def test_a_file_that_cannot_be_used(home: Path) -> None:
 
 def test_where_says_where_they_are(home: Path) -> None:
     assert f"chats      {home / 'history.db'}" in run("where").stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [("show", "nope"), ("export", "0"), *(("rm", text) for text in ("nope", "1.5", "9" * 30, "\x1b[31m"))],
+)
+def test_what_is_not_a_number_of_a_conversation_is_said(command: str, text: str) -> None:
+    done = run("chats", command, text)
+    assert_one_clear_error(done, 2, "is not the number of a conversation", "chats list")
+    assert "\x1b" not in done.stderr

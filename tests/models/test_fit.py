@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from localinfer.machine import Machine
 from localinfer.models import fit
-from localinfer.models.layout import Lessons, Oracle
+from localinfer.models.layout import Lessons, Oracle, Pace
 from localinfer.models.plan import HOST, Ask, MemoryPlan
 from localinfer.models.shape import Layer, ModelShape
 from localinfer.models.sizes import DeviceSizes, SizeRequest, Sizes
@@ -170,11 +170,12 @@ def test_a_mixture_of_experts_is_as_large_as_all_and_as_fast_as_the_active() -> 
 
 def test_what_was_learnt_counts() -> None:
     here = machine(16, cuda(10))
-    lessons = Lessons(overhead_bytes={"CUDA0": 3 * GIB}, decode={"CUDA0": 0.5})
+    lessons = Lessons(overhead_bytes={"CUDA0": 3 * GIB}, decode={"CUDA0": (Pace(read_bytes=5 * GIB, ratio=0.5),) * 3})
     naive, taught = fit.plan(dense(7), here, Ask()), fit.plan(dense(7), here, Ask(), lessons=lessons)
 
     assert (naive.verdict, taught.verdict) == ("full", "partial")
     assert any(t.kind == "overhead" and t.source == "measured" for t in taught.terms)
+    assert (naive.decode_learnt, taught.decode_learnt) == (1.0, 0.5)
 
 
 def test_the_oracle_replaces_the_forms_and_corrects_other_contexts() -> None:

@@ -1,10 +1,13 @@
 """Which model each recorded machine gets, with what, and in which words."""
 
+from pathlib import Path
+
 import pytest
 
-from localinfer.machine import bandwidth, choose, look
+from localinfer.advice import Advice
+from localinfer.machine import Choice, bandwidth, choose, look
 from localinfer.models.catalog import catalog
-from localinfer.models.recommend import bits, recommend, variants
+from localinfer.models.recommend import FLOOR_TPS, bits, recommend, variants
 from tests.machine.recorded import NAMES, Recorded
 from tests.models.machines import cpu_only, cuda, machine
 
@@ -89,6 +92,57 @@ def test_a_card_that_is_too_small_for_all_takes_what_fits_it_whole() -> None:
     pick = recommend(catalog().models, here, device=here.devices[0])
     assert pick is not None
     assert pick.plan.verdict == "full"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_advice_is_steady_while_speeds_and_free_memory_waver(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is measured, within a fifth: once it has settled, it stays, and it only ever went to better models."""
+    sources = Recorded(name)
+    (build, *_) = sources.builds.values()
+    before: tuple[str, str] | None = None
+    ranks = []
+    for factor in (1.0, 0.8, 1.2, 0.85, 1.1, 0.8, 1.2, 0.9):
+        monkeypatch.setattr(bandwidth, "of_memory", lambda cpu, measure, factor=factor: factor * 45e9)
+        here = look(sources, [build])
+        device = next(one for one in here.devices if one.id == choose(here).device)
+        pick = recommend(catalog().models, here, device=device, before=before)
+        assert pick is not None
+        before = (pick.spec.id, pick.variant.name)
+        ranks.append((pick.spec.rank, before))
+    assert [rank for rank, _ in ranks] == sorted(rank for rank, _ in ranks)
+    assert len({what for _, what in ranks[2:]}) == 1
+
+
+def test_what_was_recommended_goes_when_it_is_clearly_too_slow_or_no_longer_fits() -> None:
+    here = cpu_only(16)
+    device = here.devices[-1]
+    first = recommend(catalog().models, here, device=device)
+    assert first is not None
+    before = (first.spec.id, first.variant.name)
+    for slow in (cpu_only(16, bandwidth=1.5e10), cpu_only(2)):
+        now = recommend(catalog().models, slow, device=slow.devices[-1], before=before)
+        assert now is not None
+        assert now.spec.rank < first.spec.rank
+    assert recommend(catalog().models, here, device=device, before=("gone", "Q4_0")) == first
+
+
+def test_the_advice_of_this_machine_is_remembered(home: Path) -> None:
+    advice = Advice(measure=False)
+    advice.__dict__ |= {"machine": cpu_only(16), "choice": Choice(backend="llama.cpp", device="cpu", reason="")}
+    first = advice.recommended()
+    assert first is not None
+    steady = first.plan.decode_tps
+    assert steady is not None
+    slower = Advice(measure=False)
+    bandwidth = 0.8 * FLOOR_TPS / steady.middle * (cpu_only(16).devices[-1].bandwidth or 0)
+    slower.__dict__ |= advice.__dict__ | {"machine": cpu_only(16, bandwidth=bandwidth)}
+    now = slower.recommended()
+    assert now is not None
+    assert (now.spec, now.variant) == (first.spec, first.variant)
+    (home / "state" / "recommended.json").unlink()
+    other = slower.recommended()
+    assert other is not None
+    assert other.spec != first.spec, "it is the memory that keeps it"
 
 
 @pytest.mark.parametrize(

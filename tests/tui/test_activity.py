@@ -30,6 +30,7 @@ MODEL = ModelInfo(
     weights_bytes=1,
     kv_bytes=1,
     placement="CPU",
+    quantization="Q4_1",
 )
 READY = EngineStatus(
     state="ready", running=2, queued=1, slots=4, threads=2, rss_bytes=312 * 2**20, pid=4242, model=MODEL
@@ -112,7 +113,7 @@ def test_each_generation_is_a_row_with_its_figures() -> None:
 
 def test_the_worker_and_its_slots_are_told() -> None:
     model, worker, slots = summary(BUSY, 78).plain.splitlines()
-    assert model == "Model   Small 135M · llama 135M Q4_1 · llama.cpp · CPU"
+    assert model == "Model   Small 135M · Q4_1 · llama.cpp · CPU"
     assert worker == "Worker  ready · pid 4242 · 312 MiB · 2 threads"
     assert slots == "Slots   ■■□□ 2 of 4 in use · 1 waiting"
     idle = summary(EngineView(status=EngineStatus(state="idle"), at_ns=NOW), 78).plain.splitlines()

@@ -114,7 +114,7 @@ async def test_renaming_in_place() -> None:
     app = Listing(FEW)
     async with app.run_test() as pilot:
         _, rows = await ready(pilot)
-        await pilot.press("down", "f2")
+        await pilot.press("down", "r")
         box = app.query_one(Input)
         assert box.has_focus
         assert box.region.y == rows.region.y + (rows.cursor_line or 0)
@@ -124,7 +124,7 @@ async def test_renaming_in_place() -> None:
         assert (told.id, told.title) == (2, "of today!p")
         assert " of today!p" in drawn(rows)
         assert rows.has_focus
-        await pilot.press("f2", "x", "escape", "f2", *["backspace"] * 20, "enter", "f2", "enter")
+        await pilot.press("r", "x", "escape", "r", *["backspace"] * 20, "enter", "r", "enter")
         assert len(app.told) == 1, "left, emptied, unchanged: nothing to do"
 
 
@@ -177,7 +177,7 @@ async def test_nothing_yet() -> None:
     async with app.run_test() as pilot:
         _, rows = await ready(pilot)
         assert "No conversations yet" in drawn(rows)[1]
-        await pilot.press("enter", "p", "delete", "u", "f2", "x", "down", "end")
+        await pilot.press("enter", "p", "delete", "u", "r", "x", "down", "end")
         assert app.told == []
 
 

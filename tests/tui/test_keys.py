@@ -126,8 +126,10 @@ def test_quit_and_the_palette_keep_their_keys() -> None:
         ({"models": "f1"}, "two actions, “models” and “help”", "another key"),
         ({"models": "alt+q", "search": "alt+q"}, "Alt+Q to two actions", "another key"),
         ({"models": "f10"}, "“models” and “quit”", "another key"),
-        ({"models": "ctrl+w"}, "Ctrl+W, which edits text", "function key"),
-        ({"models": ("f2", "enter")}, "Enter, which edits text", "function key"),
+        ({"models": "ctrl+w"}, "Ctrl+W, which edits text", "Free are F2, Ctrl with O, Alt with C D H"),
+        ({"models": ("f2", "enter")}, "Enter, which edits text", "Free are Ctrl with O, Alt with C D H"),
+        ({"models": "f6"}, "F6, which edits text", "Free are F2, Ctrl with O, Alt with C D H"),
+        ({"search": "f7", "models": "alt+c"}, "F7, which edits text", "Free are F2, F4, Ctrl with F O, Alt with D H"),
     ],
 )
 def test_keys_that_cannot_be_are_refused_with_a_hint(
@@ -142,3 +144,17 @@ def test_keys_that_cannot_be_are_refused_with_a_hint(
 
 def test_swapping_two_actions_is_no_clash() -> None:
     assert keys.checked({"models": "f1", "help": "f2"}) == {"models": ("f1",), "help": ("f2",)}
+
+
+@pytest.mark.parametrize("chosen", [{}, {"models": "alt+c", "search": "ctrl+o, f2", "quit": "f4"}])
+def test_keys_that_are_named_as_free_are(chosen: dict[str, str | tuple[str, ...]]) -> None:
+    with pytest.raises(BadRequest) as caught:
+        keys.checked({**chosen, "edit": "f6"})
+    named = caught.value.hint.removeprefix("Free are ").rstrip(".").split(", ")
+    parts = [one.partition(" with ") for one in named]
+    free = [
+        f"{first}+{key}".lower() if rest else first.lower() for first, _, rest in parts for key in rest.split() or [""]
+    ]
+    assert len(free) > 3
+    for key in free:
+        assert "edit" in keys.checked({**chosen, "edit": key})

@@ -66,7 +66,7 @@ async def test_what_is_here_comes_first_then_the_catalogue_best_first(parts: Par
         assert names[0] == "smollm2-135m"
         assert highlighted(app) == "smollm2-135m"
         text = shown(app)
-        assert text.index("On this machine") < text.index("In the catalogue, best first")
+        assert text.index("On this machine") < text.index("In the catalogue: ★ suits this machine best")
         first = listing(app).lines[1]
         assert first.recommended
         assert f"★ {first.title}" in text
@@ -92,6 +92,31 @@ async def test_typing_filters_by_every_word(parts: Parts, starter: Path) -> None
     assert starter.exists()
 
 
+async def test_a_filter_that_nothing_fits_says_so(parts: Parts, starter: Path) -> None:
+    app = Around(screen_of(parts))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: len(keys_of(app)) > 10)
+        await pilot.press(*"xyzzy")
+        await until(pilot, lambda: not keys_of(app))
+        assert "No model here or in the catalogue has “xyzzy” in it." in shown(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: len(keys_of(app)) > 10)
+        assert "No model here" not in shown(app)
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE, (200, 50)])
+async def test_what_models_can_do_is_seen_at_every_width(size: tuple[int, int], parts: Parts) -> None:
+    app = Around(screen_of(parts))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: len(keys_of(app)) > 10)
+        head, row = next(line for line in shown(app).splitlines() if "MODEL" in line), listing(app).lines[0]
+        assert "CAN" in head
+        line = next(line for line in shown(app).splitlines() if f"★ {row.title}" in line)
+        words = " ".join(row.capabilities) if size[0] == 200 else "t·th·v"
+        assert row.capabilities == ("tools", "thinking", "vision")
+        assert line[head.index("CAN") :].startswith(words)
+
+
 async def test_enter_on_what_is_here_chooses_it(parts: Parts, starter: Path) -> None:
     app = Around(screen_of(parts))
     async with app.run_test(size=NARROW) as pilot:
@@ -112,7 +137,7 @@ async def test_the_details_say_what_it_is_and_where_it_would_lie(parts: Parts, s
         text = shown(app)
         for words in ("8.2B parameters", "Apache-2.0", "tools, thinking", "Enter fetches ~6.7 GB, then loads it"):
             assert words in text, text
-        for words in ("A card", "█ weights", "▓ KV cache", "▒ buffers", "░ kept free", "· free", "Memory", "Expected"):
+        for words in ("A card", "█ weights", "▓ KV cache", "▒ buffers", "░ kept free", "· free", "In memory", "decode"):
             assert words in text, text
         assert "▸ Q6_K" in text
         await pilot.press("right")

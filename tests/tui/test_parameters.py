@@ -79,15 +79,16 @@ class TestTexts:
     @pytest.mark.parametrize(
         ("name", "text", "said"),
         [
-            ("temperature", "warm", "temperature must be a number, not warm."),
-            ("temperature", "101", "temperature must be a number from 0 to 100, not 101.0."),
-            ("temperature", "nan", "temperature must be a number"),
+            ("temperature", "warm", "Temperature must be a number, not warm."),
+            ("temperature", "warm, not cold", "Temperature must be a number, not warm, not cold."),
+            ("temperature", "101", "Temperature must be a number from 0 to 100, not 101."),
+            ("temperature", "nan", "Temperature must be a number"),
             ("top_p", "0", "above 0"),
-            ("top_k", "1.5", "top_k must be a whole number, not 1.5."),
-            ("seed", "-1", "seed must be a number from 0"),
-            ("max_tokens", "0", "max_tokens must be from 1"),
-            ("context", "0", "context must be a whole number of 1 or more, not 0."),
-            ("threads", "two", "threads must be a whole number"),
+            ("top_k", "1.5", "Top K must be a whole number, not 1.5."),
+            ("seed", "-1", "Seed must be a number from 0"),
+            ("max_tokens", "0", "Longest reply must be from 1"),
+            ("context", "0", "Context must be a whole number of 1 or more, not 0."),
+            ("threads", "two", "Threads must be a whole number"),
             ("logit_bias", "{5: 1}", "not JSON that gives token ids a number"),
             ("logit_bias", '{"five": 1}', "not JSON that gives token ids a number"),
             ("dry_sequence_breakers", "[1]", "not a JSON list of texts"),
@@ -96,6 +97,23 @@ class TestTexts:
     )
     def test_what_is_wrong_is_said(self, name: str, text: str, said: str) -> None:
         assert said in fields.problems({name: text})[name]
+
+    @given(st.sampled_from(FIELDS), st.sampled_from(["-1", "0", "5", "1e99", "x", "nan", "1.5"]))
+    def test_a_message_names_the_field_and_the_text_as_they_are_seen(self, field: fields.Field, text: str) -> None:
+        said = fields.problems({field.name: text}).get(field.name)
+        if said is not None and field.name not in ("logit_bias", "dry_sequence_breakers", "kv_type"):
+            assert said.startswith(f"{field.label} must be ")
+            assert said.endswith(f", not {text}.")
+            assert "_" not in said
+
+    def test_a_context_that_may_disappoint(self) -> None:
+        facts = ModelFacts(trained_context=32_768, max_context=20_000)
+        assert fields.cautions({"context": "20000"}, facts) == {}
+        assert "room for 20,000 tokens" in fields.cautions({"context": "20,001"}, facts)["context"]
+        roomy = ModelFacts(trained_context=32_768, max_context=90_000)
+        assert "trained for 32,768 tokens" in fields.cautions({"context": "32769"}, roomy)["context"]
+        assert fields.cautions({"context": "99999999"}, ModelFacts()) == {}
+        assert fields.cautions({"context": "x"}, facts) == fields.cautions({"context": ""}, facts) == {}
 
     @pytest.mark.parametrize("text", ["8192", " 8,192 ", "8 192"])
     def test_numbers_as_people_write_them(self, text: str) -> None:
@@ -161,7 +179,7 @@ class TestScreen:
             await put(pilot, "temperature", "200")
             problem = row(app, "temperature").query_one(".problem", Static)
             assert problem.display
-            assert "temperature must be a number from 0 to 100" in str(problem.render())
+            assert "Temperature must be a number from 0 to 100" in str(problem.render())
             assert "1 value to correct" in state(app)
             await put(pilot, "top_p", "x")
             assert "2 values to correct" in state(app)
@@ -189,6 +207,45 @@ class TestScreen:
                 pilot,
                 lambda: app.result == [Parameters(sampling=Sampling(temperature=1), context=4096, kv_type="q8_0")],
             )
+
+    async def test_a_context_beyond_the_model_is_said_in_place_and_can_be_applied(self) -> None:
+        app = Editing(Parameters())
+        async with app.run_test(size=(80, 24)) as pilot:
+            await put(pilot, "context", "4096")
+            said = row(app, "context").query_one(".problem", Static)
+            assert said.display
+            assert "trained for 2,048 tokens" in str(said.render())
+            await put(pilot, "context", "1024")
+            assert not said.display
+            await put(pilot, "context", "4096")
+            await pilot.press("enter")
+            await until(pilot, lambda: app.result == [Parameters(context=4096)])
+
+    async def test_what_enter_does_is_what_is_said_of_it(self) -> None:
+        app = Editing(Parameters())
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.pause()
+            area = row(app, "system").editor
+            before = area.region
+            area.focus()
+            await pilot.pause()
+            assert area.region.size == before.size
+            assert area.content_size.width == before.width - 2, "the focus takes no room from the text"
+            assert "Enter applies" in state(app)
+            assert "Ctrl+J begins a new line" in state(app)
+            app.screen.query_one("#more").focus()
+            await pilot.pause()
+            assert "Enter applies" not in state(app)
+            area.focus()
+            await pilot.press("a", "ctrl+j", "b", "enter")
+            await until(pilot, lambda: app.result == [Parameters(system="a\nb")])
+
+    async def test_what_is_wrong_stands_under_the_text(self) -> None:
+        app = Editing(Parameters())
+        async with app.run_test(size=(80, 24)) as pilot:
+            await put(pilot, "top_p", "5")
+            one = row(app, "top_p")
+            assert one.query_one(".problem").content_region.x == one.editor.content_region.x
 
     async def test_each_field_says_what_it_means(self) -> None:
         app = Editing(Parameters())

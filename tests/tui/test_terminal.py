@@ -1,7 +1,9 @@
 """The application in a real terminal: signals, resizing, hostile text, a kill, and what it leaves behind."""
 
 import os
+import pty
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import quote
@@ -11,6 +13,7 @@ import pytest
 
 from localinfer.history.store import History
 from tests.cli import terminal as command
+from tests.cli.commands import COMMAND, environment
 from tests.tui.emulated import Emulated, application
 
 CTRL_Q = "\x11"
@@ -50,6 +53,23 @@ def test_a_signal_while_a_reply_is_written_ends_cleanly(number: signal.Signals) 
     with History() as history:  # and what was written is kept
         (conversation,) = history.conversations()
         assert "word30" in history.turns(conversation.id)[-1].content
+
+
+def test_a_terminal_that_goes_away_without_a_signal_ends_it() -> None:
+    master, slave = pty.openpty()
+    command_line = [*COMMAND, "tui", "--backend", "scripted", SLOW]
+    app = subprocess.Popen(
+        command_line, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, env=environment(TERM="xterm")
+    )
+    os.close(slave)
+    written = b""
+    while b"without a device" not in written:
+        written += os.read(master, 65536)
+    worker = _worker(app.pid)
+    os.close(master)
+    assert app.wait(20) in (0, 1, 143)
+    psutil.wait_procs([worker], timeout=5)
+    assert not worker.is_running()
 
 
 def test_after_a_kill_everything_up_to_a_second_before_is_there() -> None:

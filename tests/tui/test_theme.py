@@ -1,6 +1,8 @@
 """The themes: readable for everyone, on every terminal."""
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 from rich.color import Color as RichColor
@@ -120,6 +122,18 @@ async def test_the_application_takes_them(ours: Theme) -> None:
         assert app.current_theme is ours
         assert app.screen.styles.background.hex.lower() == ours.background
         assert app.theme_variables["surface"].lower() == ours.surface
+
+
+def used(css: str) -> set[str]:
+    return set(re.findall(r"\$([a-z][a-z0-9-]*)", css))
+
+
+@pytest.mark.parametrize("one", [*BUILTIN_THEMES.values(), *theme.OURS], ids=lambda one: one.name)
+def test_every_variable_that_our_styles_use_is_there_in_every_theme(one: Theme) -> None:
+    sources = [path.read_text("utf-8") for path in Path(theme.__file__).parent.rglob("*.py")]
+    wanted = {name for source in sources for name in used(source)}
+    assert {"primary", "surface-active", "text-warning"} <= wanted
+    assert wanted - set(variables(one)) - set(theme.DEFAULTS) == set()
 
 
 def test_a_theme_that_there_is_not_gets_a_suggestion() -> None:

@@ -12,6 +12,7 @@ from textual.widgets import Button, Input, Static
 
 from localinfer.errors import BadRequest
 from tui.text.clean import clean
+from tui.widgets.entry import Entry
 
 _CSS = """
 align: center middle;
@@ -86,7 +87,7 @@ class Ask(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(clean(self._prompt)), classes="question")
-            yield Input(clean(self._value), compact=True, select_on_focus=False)
+            yield Entry(clean(self._value), compact=True, select_on_focus=False)
             yield Static("", classes="problem", markup=False)
             yield Static("Enter accepts · Esc leaves", classes="keys", markup=False)
 

@@ -15,6 +15,7 @@ from textual.widgets import Input, Static
 from localinfer import settings
 from tui import keys
 from tui.text.clean import clean
+from tui.widgets.entry import Entry
 
 Line = tuple[str, str]
 
@@ -57,7 +58,7 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Input(placeholder="Help · type to search", compact=True)
+            yield Entry(placeholder="Help · type to search", compact=True)
             with VerticalScroll(can_focus=False):
                 for index, (heading, _) in enumerate(self._sections):
                     yield Static(heading, classes="heading", id=f"heading-{index}", markup=False)
@@ -86,8 +87,8 @@ class HelpScreen(ModalScreen[None]):
 
 
 def _table(lines: Sequence[Line]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    table.add_column(width=21)
+    table = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    table.add_column(width=26)  # the longest key or command
     table.add_column(ratio=1)
     for left, right in lines:
         table.add_row(Text(clean(left), style="bold"), Text(clean(right)))

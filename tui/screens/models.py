@@ -65,7 +65,7 @@ class ModelsScreen(Screen["Chosen | None"]):
     ModelsScreen #top Static { width: auto; }
     ModelsScreen Filter { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
     ModelsScreen ModelList { width: 1fr; height: 1fr; }
-    ModelsScreen Detail { width: 46; height: 1fr; }
+    ModelsScreen Detail { width: 43; height: 1fr; }
     ModelsScreen #note { height: 1; color: $text-muted; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     ModelsScreen.-vast Detail { width: 64; }
     ModelsScreen.-narrow Detail { display: none; }
@@ -179,7 +179,8 @@ class ModelsScreen(Screen["Chosen | None"]):
         hub = [line for line in shown if line.section == "hub"]
         engine = self._engines.current
         current = lines.current(shown, engine.options.model if engine is not None else "")
-        self._list.show((*lines.unlisted(self._last, shown), *local, *hub), current=current)
+        nothing = f"No model here or in the catalogue has “{query.strip()}” in it." if query.strip() else ""
+        self._list.show((*lines.unlisted(self._last, shown), *local, *hub), current=current, nothing=nothing)
         self._show_note()
         self._show_detail()
 

@@ -21,7 +21,7 @@ from tui import parameters as fields
 from tui.parameters import FIELDS, RELOADS, Field, Group, ModelFacts
 from tui.screens.confirm import Ask, Confirm
 from tui.text.clean import clean
-from tui.widgets.form import Choice, Editor, Fields, Row, line
+from tui.widgets.form import Choice, Editor, Fields, Lines, Row, line
 
 CUSTOM = ""
 _TITLES: dict[Group, str] = {"sampling": "Sampling", "model": "Model", "more": "More sampling"}
@@ -41,6 +41,7 @@ class ParametersScreen(ModalScreen[Parameters | None]):
     ParametersScreen #presets .label { width: 22; color: $text-muted; }
     ParametersScreen Button { min-width: 0; margin-left: 1; background: $panel; color: $text; }
     ParametersScreen Button:focus { background: $block-cursor-background; color: $block-cursor-foreground; }
+    ParametersScreen #presets Button:disabled { border: none !important; }
     ParametersScreen Fields { height: 1fr; }
     ParametersScreen .group { text-style: bold; color: $primary; margin-top: 1; }
     ParametersScreen #more { margin: 1 0 0 0; color: $primary; text-style: bold; background: $surface; }
@@ -96,9 +97,7 @@ class ParametersScreen(ModalScreen[Parameters | None]):
 
     def _editor(self, field: Field, text: str) -> Editor:
         if field.name == "system":
-            area = TextArea(clean(text), soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
-            area.highlight_cursor_line = False
-            return area
+            return Lines(text)
         if field.name == "kv_type":
             now = f" ({self._facts.kv_type})" if self._facts.kv_type else ""
             return Choice([("", f"as set{now}"), *((kind, kind) for kind in settings.KV_TYPES)], text)
@@ -115,8 +114,15 @@ class ParametersScreen(ModalScreen[Parameters | None]):
         """Say what is wrong, what differs from the defaults, which preset it is, and what applying will do."""
         texts = self._texts
         problems = fields.problems(texts)
+        doubts = fields.cautions(texts, self._facts)
         for row in self.query(Row):
-            row.judge(problems.get(row.field), changed=bool(texts[row.field].strip()))
+            row.judge(problems.get(row.field), changed=bool(texts[row.field].strip()), doubt=doubts.get(row.field))
+        self._say_state(texts, problems)
+        if not problems:
+            self._show_preset(fields.parameters(texts))
+
+    def _say_state(self, texts: dict[str, str], problems: dict[str, str]) -> None:
+        """What keys do, on what has the focus."""
         state = self.query_one("#state", Static)
         reloads = [] if problems else self._reloads(fields.parameters(texts))
         state.set_class(bool(problems), "wrong")
@@ -125,11 +131,14 @@ class ParametersScreen(ModalScreen[Parameters | None]):
             count = len(problems)
             state.update(f"▲ {count} value{'s' * (count > 1)} to correct before this can be applied · Esc leaves")
         elif reloads:
-            state.update(f"↻ Enter applies and loads the model again ({', '.join(reloads)}) · Esc leaves")
+            applies = "Applying" if isinstance(self.focused, Button) else "Enter applies and"
+            state.update(f"↻ {applies} loads the model again ({', '.join(reloads)}) · Esc leaves")
+        elif isinstance(self.focused, Button):
+            state.update("Enter does it · F2 keeps a preset · Esc leaves")
+        elif isinstance(self.focused, Lines):
+            state.update("Enter applies · Ctrl+J begins a new line · empty is none · Esc leaves")
         else:
             state.update("Enter applies · empty is the default · F2 keeps a preset · Esc leaves")
-        if not problems:
-            self._show_preset(fields.parameters(texts))
 
     def _reloads(self, wanted: Parameters) -> list[str]:
         labels = {field.name: field.label for field in FIELDS}
@@ -138,6 +147,8 @@ class ParametersScreen(ModalScreen[Parameters | None]):
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         row = next((node for node in event.widget.ancestors if isinstance(node, Row)), None)
         self.query_one("#meaning", Static).update(Content(self._meaning(row)) if row else "")
+        texts = self._texts
+        self._say_state(texts, fields.problems(texts))
 
     def _meaning(self, row: Row) -> str:
         trained = self._facts.trained_context
@@ -229,6 +240,7 @@ class ParametersScreen(ModalScreen[Parameters | None]):
         self.query_one("#more", Button).label = Content("▾ More sampling" if opened else "▸ More sampling")
 
     @on(Input.Submitted)
+    @on(Lines.Submitted)
     def action_apply(self) -> None:
         """Leave with what is in the form, unless something in it is wrong."""
         problems = fields.problems(self._texts)

@@ -20,6 +20,7 @@ from localinfer.errors import LocalInferError
 from localinfer.history.values import Hit
 from tui.text.clean import clean
 from tui.widgets.conversation_rows import when
+from tui.widgets.entry import Entry
 
 DEBOUNCE_S = 0.12
 
@@ -70,7 +71,7 @@ class SearchScreen(ModalScreen[Found | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Input(clean(self._query), placeholder="Search all conversations", compact=True)
+            yield Entry(clean(self._query), placeholder="Search all conversations", compact=True)
             yield OptionList(markup=False)
             yield Static("", id="state", markup=False)
 

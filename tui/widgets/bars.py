@@ -1,6 +1,7 @@
 """The first and the last line of a screen: what is in use, and the keys that do something here."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual.content import Content
 from textual.widget import Widget
@@ -8,6 +9,15 @@ from textual.widget import Widget
 from tui.text.clean import clean
 
 SEPARATOR = " · "
+
+KeyHint = tuple[str, str]
+
+
+class Keyed:
+    """A widget with keys of its own. ``KEYS`` are (key, what it does), the most important first; they are named in the
+    last line while it has the focus."""
+
+    KEYS: ClassVar[tuple[KeyHint, ...]]
 
 
 class HeaderLine(Widget):
@@ -50,11 +60,11 @@ class KeyLine(Widget):
     """
     ALLOW_SELECT = False
 
-    def __init__(self, keys: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self, keys: Sequence[KeyHint] = ()) -> None:
         super().__init__()
         self._keys = tuple(keys)
 
-    def show(self, keys: Sequence[tuple[str, str]]) -> None:
+    def show(self, keys: Sequence[KeyHint]) -> None:
         """Show (key, what it does) pairs, the most important first."""
         if tuple(keys) != self._keys:
             self._keys = tuple(keys)

@@ -140,7 +140,7 @@ def table(view: EngineView, width: int, *, focused: bool = False) -> Content:
 
 def _facts(status: EngineStatus) -> Iterator[tuple[str, str]]:
     model = status.model
-    named = [] if model is None else [model.name, model.description, model.backend, model.placement]
+    named = [] if model is None else [model.name, model.quantization, model.backend, model.placement]
     yield "Model", _joined(named) or figures.DASH
     worker = [_STATES[status.state]]
     if status.pid is not None:

@@ -20,17 +20,19 @@ from textual.worker import get_current_worker
 
 from localinfer.history.values import Conversation
 from tui.text.clean import clean
+from tui.widgets.bars import Keyed, KeyHint
 from tui.widgets.conversation_rows import ConversationRows
+from tui.widgets.entry import Entry
 
 PAGE = 200
 
 Format = Literal["markdown", "json"]
 Source = Callable[[int, int], Sequence[Conversation]]
 
-KEYS = "Enter open · p pin · F2 rename\nDel delete · x export · n new"
+KEYS = "Enter open · p pin · r rename\nDel delete · x export · n new"
 
 
-class Conversations(Vertical):
+class Conversations(Keyed, Vertical):
     """``source(limit, offset)`` gives conversations, pinned first and then the newest; it is called in a thread.
 
     ``refresh_list`` reads anew, ``current`` marks the one that is open. A deleted one is hidden at once; the notice
@@ -46,10 +48,11 @@ class Conversations(Vertical):
     }
     Conversations Input.editing { display: block; }
     """
+    KEYS: ClassVar[tuple[KeyHint, ...]] = (("Esc", "Back"), ("↑ ↓", "Choose"), ("/", "Search"), ("u", "Undo deletion"))
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "Open"),
         Binding("p", "pin", "Pin"),
-        Binding("f2,r", "rename", "Rename"),
+        Binding("r", "rename", "Rename"),
         Binding("delete,backspace", "delete", "Delete"),
         Binding("u", "undo", "Undo"),
         Binding("n", "new", "New"),
@@ -128,7 +131,7 @@ class Conversations(Vertical):
 
     def compose(self) -> ComposeResult:
         yield self._rows
-        yield Input(compact=True, max_length=200, select_on_focus=False)
+        yield Entry(compact=True, max_length=200, select_on_focus=False)
         yield Static(KEYS, id="foot", markup=False)
 
     def on_mount(self) -> None:

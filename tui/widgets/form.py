@@ -11,12 +11,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.events import Click
+from textual.events import Click, Key
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui.text.clean import clean
+from tui.widgets.entry import Entry
 
 
 class Choice(Widget, can_focus=True):
@@ -84,12 +85,34 @@ class Choice(Widget, can_focus=True):
         return next((index for index, (one, _) in enumerate(self._options) if one == value), 0)
 
 
-def line(value: str, placeholder: str = "") -> Input:
+def line(value: str, placeholder: str = "") -> Entry:
     """An editor of one line. Empty, it shows ``placeholder``: what holds then."""
-    return Input(clean(value), placeholder=clean(placeholder), compact=True, select_on_focus=False)
+    return Entry(clean(value), placeholder=clean(placeholder), compact=True, select_on_focus=False)
 
 
-Editor = Input | TextArea | Choice
+class Lines(TextArea):
+    """An editor of several lines. Enter is the form's, as everywhere in it; Ctrl+J begins a new line, and Shift+Enter
+    and Alt+Enter where they are sent."""
+
+    class Submitted(Message):
+        """Enter was pressed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(clean(text), soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
+        self.highlight_cursor_line = False
+
+    def on_key(self, event: Key) -> None:
+        if event.key not in ("enter", "ctrl+j", "shift+enter", "alt+enter"):
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key == "enter":
+            self.post_message(self.Submitted())
+        else:
+            self.insert("\n")
+
+
+Editor = Input | Lines | Choice
 
 
 class Fields(VerticalScroll, can_focus=False, inherit_bindings=False):
@@ -107,14 +130,15 @@ class Row(Vertical):
     Row .label { width: 22; color: $text-muted; }
     Row.changed .label { color: $text; text-style: bold; }
     Row .note { width: auto; max-width: 34; color: $text-muted; padding-left: 1; }
-    Row .problem { display: none; color: $error; padding-left: 22; }
-    Row.wrong .problem { display: block; }
+    Row .problem { display: none; color: $text-warning; padding-left: 23; }
+    Row.doubtful .problem { display: block; }
+    Row.wrong .problem { display: block; color: $error; }
     Row.wrong .label { color: $error; }
     Row Input.-textual-compact { width: 1fr; padding: 0 1; background: $panel; color: $text; }
     Row Input.-textual-compact:focus { background: $surface-active; background-tint: $foreground 0%; }
     Row Input.-textual-compact > .input--placeholder { color: $text-muted; }
     Row TextArea { width: 1fr; height: 4; border: none; padding: 0 1; background: $panel; }
-    Row TextArea:focus { background: $surface-active; }
+    Row TextArea:focus { background: $surface-active; border: none; }
     """
 
     def __init__(self, field: str, label: str, editor: Editor, meaning: str = "", note: str = "") -> None:
@@ -137,20 +161,21 @@ class Row(Vertical):
     @property
     def text(self) -> str:
         """What is in the editor."""
-        return self.editor.text if isinstance(self.editor, TextArea) else self.editor.value
+        return self.editor.text if isinstance(self.editor, Lines) else self.editor.value
 
     def show(self, text: str) -> None:
         """Put ``text`` into the editor."""
-        if isinstance(self.editor, TextArea):
+        if isinstance(self.editor, Lines):
             self.editor.load_text(clean(text))
         elif isinstance(self.editor, Input):
             self.editor.value = clean(text)
         else:
             self.editor.show(text)
 
-    def judge(self, problem: str | None, *, changed: bool) -> None:
-        """Say what is wrong, if anything, and whether the value differs from the default."""
+    def judge(self, problem: str | None, *, changed: bool, doubt: str | None = None) -> None:
+        """Say what is wrong, if anything, else what may disappoint, and whether the value differs from the default."""
         self.set_class(problem is not None, "wrong")
+        self.set_class(problem is None and doubt is not None, "doubtful")
         self.set_class(changed, "changed")
-        if problem is not None:
-            self._problem.update(Content("▲ " + clean(problem)))
+        if told := problem or doubt:
+            self._problem.update(Content(f"{'▲' if problem else '△'} {clean(told)}"))

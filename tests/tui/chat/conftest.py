@@ -61,7 +61,20 @@ class Chatting:
         await self.pilot.pause()
 
 
-NAMED: tuple[str, ...] = ("enter", "escape", "up", "down", "left", "right", "backspace", "tab", "pageup", "pagedown", "home", "end")
+NAMED: tuple[str, ...] = (
+    "enter",
+    "escape",
+    "up",
+    "down",
+    "left",
+    "right",
+    "backspace",
+    "tab",
+    "pageup",
+    "pagedown",
+    "home",
+    "end",
+)
 NAMED += tuple(f"f{number}" for number in range(1, 13))
 SPELT = {" ": "space", "/": "slash", "?": "question_mark", ".": "full_stop", ",": "comma", "@": "at"}
 

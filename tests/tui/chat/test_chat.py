@@ -110,7 +110,7 @@ async def test_a_model_that_cannot_be_loaded_is_said_and_the_message_kept(chatti
         await chat.until(lambda: chat.screen.desk.state.phase == "failed")
         await chat.press("Hello", "enter")
         await chat.until(lambda: len(chat.path) == 1 and not chat.screen.talk.busy)
-        assert "could not be loaded" in chat.text
+        await chat.until(lambda: "could not be loaded" in chat.text)
         assert chat.path[0].content == "Hello"
 
 

@@ -96,6 +96,6 @@ async def test_exports_have_their_suffix(chatting: Open, tmp_path: object, monke
             await chat.press("/export json", "enter")
             await chat.until(lambda: any(path.suffix == ".json" for path in folder.iterdir()))
             await chat.press("/export markdown", "enter")  # and nothing is written over
-            await chat.until(lambda: "exists already" in chat.text)
+            await chat.until(lambda: any("exists already" in one.message for one in chat.app._notifications))
     finally:
         os.chdir(before)

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from textual import events
+
 from localinfer.history.values import Attachment
 from tests.tui.prompt.host import running
 from tui.widgets.prompt import Prompt
@@ -113,3 +115,33 @@ async def test_a_long_list_scrolls_and_stays_on_a_small_screen(tmp_path: Path) -
         assert "› file29" in host.screen_text
         assert host.screen.region.contains_region(host.completion.region)
         assert "30 choices" in host.screen_text
+
+
+async def test_one_file_after_the_other_is_chosen_at_the_same_place(tmp_path: Path) -> None:
+    for name in ("one.md", "two.md"):
+        (tmp_path / name).write_text(name)
+    async with running(tmp_path) as (host, pilot):
+        for name in ("one", "two"):
+            await pilot.press("@", *name)
+            await host.until(lambda: host.completion.is_open)
+            await pilot.press("tab")
+            await host.until(lambda: host.prompt.text == "")
+        assert [chip.attachment.name for chip in host.chips.chips] == ["one.md", "two.md"]
+        assert host.editor.has_focus
+
+
+async def test_what_is_said_of_a_chip_is_about_that_chip(tmp_path: Path) -> None:
+    (tmp_path / "one.md").write_text("one")
+    async with running(tmp_path) as (host, pilot):
+        await pilot.press(*"@one", "tab")
+        await host.until(lambda: host.chips.chips)
+        host.post_message(events.Paste("line\n" * 500))
+        await host.until(lambda: len(host.chips.chips) == 2)
+        await pilot.press("tab")
+        await host.until(lambda: "Enter puts it into the text" in host.status)
+        await pilot.press("left")
+        await host.until(lambda: "Enter" not in host.status and "Backspace removes it" in host.status)
+        await pilot.press("right")
+        await host.until(lambda: "Enter puts it into the text" in host.status)
+        await pilot.press("backspace")
+        await host.until(lambda: "Enter" not in host.status and "Backspace removes it" in host.status)

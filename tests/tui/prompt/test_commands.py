@@ -124,3 +124,28 @@ async def test_two_slashes_begin_a_message_with_one(tmp_path: Path) -> None:
             host.prompt.insert(text)
             await pilot.press("enter")
         await host.until(lambda: [message.text for message in host.sent] == ["/help", "/usr/bin is full"])
+
+
+@pytest.mark.parametrize("erase", ["backspace", "ctrl+u"])
+@pytest.mark.parametrize("word", ["/", "/mod", "@", "text @no"])
+async def test_a_word_that_is_gone_keeps_no_list_closed(tmp_path: Path, word: str, erase: str) -> None:
+    (tmp_path / "notes.md").write_text("x")
+    async with running(tmp_path) as (host, pilot):
+        await pilot.press(*word)
+        await host.until(lambda: host.completion.is_open)
+        await pilot.press("escape")
+        assert not host.completion.is_open
+        await pilot.press(*[erase] * (len(word) if erase == "backspace" else 1))
+        await pilot.press(*word)
+        await host.until(lambda: host.completion.is_open)
+
+
+async def test_an_argument_whose_list_was_closed_is_typed_in_peace(tmp_path: Path) -> None:
+    async with running(tmp_path) as (host, pilot):
+        await pilot.press(*"/model ")
+        await host.until(lambda: host.completion.is_open)
+        await pilot.press("escape", *"be", "backspace", "backspace")
+        await pilot.pause()
+        assert not host.completion.is_open
+        await pilot.press("ctrl+u", *"/model b")
+        await host.until(lambda: host.completion.is_open)

@@ -1,6 +1,7 @@
 """The prompt in a real terminal: bytes as terminals send them."""
 
 import json
+import string
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
@@ -83,3 +84,21 @@ def test_a_paste_is_cut_out_wherever_the_bytes_are_cut(pasted: str, cuts: list[i
     pastes = [one.text for one in found if isinstance(one, events.Paste)]
     assert pastes == [pasted]
     assert len(found) == 1 + 2 * bool(around)
+
+
+@given(st.sampled_from(string.printable.strip() + " äπ你"), st.sampled_from([3, 5, 7, 9]))
+def test_a_key_with_a_modifier_is_no_text(sign: str, modifiers: int) -> None:
+    prepare()
+    for written in (f"\x1b{sign}", f"\x1b[{ord(sign)};{modifiers}u"):
+        if written[1:] in ("[", "]", "_", "^", "O", "P", "X"):  # the first of longer sequences
+            continue
+        parser = XTermParser()
+        found = [*parser.feed(written), *parser.feed("")]
+        assert [one for one in found if isinstance(one, events.Key) and one.is_printable] == []
+        assert found
+
+
+def test_alt_with_a_key_is_that_key_whatever_comes_behind_it() -> None:
+    prepare()
+    found = [one for one in XTermParser().feed("\x1bs\x1bS\x1b.\x1bshi") if isinstance(one, events.Key)]
+    assert [one.key for one in found] == ["alt+s", "alt+shift+s", "alt+full_stop", "alt+s", "h", "i"]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.widgets.readout import bars, figures
-from tui.widgets.readout.rows import Span, cell_len, fit, pair, row, words, wrap
+from tui.widgets.readout.rows import Entry, Span, cell_len, fit, named, pair, row, words, wrap
 
 PARTS = st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e12)), max_size=6)
 
@@ -98,7 +98,8 @@ FOREIGN = st.text(max_size=40).map(words)
 @given(FOREIGN, FOREIGN, st.integers(0, 50))
 def test_a_row_is_exactly_as_wide_as_it_should_be(left: str, right: str, width: int) -> None:
     assert cell_len(row("", width, [Span("x "), Span(left)], [Span(right)]).text) == width
-    assert cell_len(pair("", width, ([Span(left)], right), ([Span("·"), Span(right)], left)).text) == width
+    both = pair(width, Entry("", (Span(left),), right), named("", Span("·"), right, left))
+    assert cell_len(both.text) == width
     assert cell_len(fit(left, width)) == width
 
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -12,13 +13,14 @@ from localinfer.machine.values import GpuPulse, Power, Pulse
 from localinfer.roofline import Roofline
 from localinfer.types import Metrics
 from tests.tui.readout.replies import phases, pulse
-from tui.widgets.readout import Budget, DeviceMemory, Parts, Reading
+from tui.widgets.readout import Budget, DeviceMemory, Meter, Parts, Phase, Reading
 from tui.widgets.readout.column import STYLES
 from tui.widgets.readout.explanations import EXPLANATIONS
 from tui.widgets.readout.layout import MARK, Line, draw, lines
 from tui.widgets.readout.rows import Row, cell_len
 
 WIDTH = 34
+UNKNOWN = ("gain", "weights", "other")  # figures of which the readings below lack a part
 PHASES = {**phases(), **{f"{phase} on a card": reading for phase, reading in phases(gpu=True).items()}}
 
 
@@ -74,7 +76,7 @@ MEMORY = fields(
     other_bytes=BYTES, programs_bytes=optional(BYTES),
 )  # fmt: skip
 READINGS = fields(
-    Reading, phase=st.sampled_from(["idle", "loading", "queued", "prefill", "decode", "done"]),
+    Reading, phase=st.sampled_from(get_args(Phase)),
     metrics=optional(METRICS), load_progress=SHARE, ahead=optional(COUNT), prompt_tokens=optional(COUNT),
     prefilled=optional(COUNT), elapsed_s=SECONDS,
     parts=fields(Parts, load_s=SECONDS, queue_s=SECONDS, cached_s=SECONDS, prefill_s=SECONDS, first_s=SECONDS),
@@ -99,13 +101,24 @@ def test_nothing_is_wider_or_higher_than_the_column(
 
 @given(READINGS)
 def test_every_figure_has_an_explanation(reading: Reading) -> None:
-    assert {one.figure for one in rows(reading)} - {""} <= set(EXPLANATIONS)
+    assert {figure for one in rows(reading) for figure in one.figures} <= set(EXPLANATIONS)
+
+
+def test_no_two_figures_share_a_definition() -> None:
+    assert len({one.meaning for one in EXPLANATIONS.values()}) == len(EXPLANATIONS)
+    paired = [(one.text, figure) for one in rows(PHASES["done"]) if one.second for figure in one.figures]
+    assert {figure for _, figure in paired} == {
+        *("system", "earlier", "reply", "room"),
+        *("weights", "kv", "other", "apps"),
+    }
+    assert all(EXPLANATIONS[figure].name in shown for shown, figure in paired)
 
 
 def test_what_was_not_measured_is_a_dash() -> None:
     drawn = calm(Reading(), 60)
     assert not re.search(r"\d", re.sub(r"p50|p99", "", "".join(drawn)))
-    for words in ("load", "queue", "cached", "prefill", "at", "first", "Speed", "mean", "Context", "Roofline", "CPU"):
+    told = "load, queue, cached, prefill, prefill speed, first, Speed, mean, Context, Roofline, CPU"
+    for words in told.split(", "):
         assert "–" in shown(Reading(), words), words
 
 
@@ -113,11 +126,11 @@ def test_what_was_not_measured_is_a_dash() -> None:
 def test_each_figure_that_is_missing_alone_is_a_dash(field: str) -> None:
     whole = PHASES["done on a card"]
     assert whole.metrics is not None
-    assert not re.search("–", "".join(one.text for one in rows(whole) if one.figure not in ("gain", "memory")))
+    assert not re.search("–", "".join(one.text for one in rows(whole) if one.figure not in UNKNOWN))
     lacking = msgspec.structs.replace(whole.metrics, **{field: None})
     changed = msgspec.structs.replace(whole, metrics=lacking)
     if field in ("itl_p50_ms", "itl_p99_ms", "tps", "prefill_tps"):
-        assert "–" in "".join(one.text for one in rows(changed) if one.figure not in ("gain", "memory"))
+        assert "–" in "".join(one.text for one in rows(changed) if one.figure not in UNKNOWN)
     parts = {"queue_s": "queue", "load_s": "load", "prefill_s": "prefill", "first_decode_s": "first token"}
     if field in parts:
         part = {"first_decode_s": "first_s"}.get(field, field)
@@ -127,10 +140,10 @@ def test_each_figure_that_is_missing_alone_is_a_dash(field: str) -> None:
 
 def test_what_the_column_says_of_a_prefill() -> None:
     reading = PHASES["prefill"]
-    assert shown(reading, "Time to first text").endswith("3.20 s")
+    assert shown(reading, "TTFT · first text").endswith("3.20 s")
     assert re.search(r"576/1,286 +1\.60 s$", shown(reading, "prefill"))
     assert re.search(r"1,024 +0\.10 s$", shown(reading, "cached"))
-    assert shown(reading, "at").endswith("411 tok/s")
+    assert shown(reading, "prefill speed").endswith("411 tok/s")
     assert shown(reading, "Context").endswith("2,310 of 8,192 tokens")
 
 
@@ -143,6 +156,39 @@ def test_what_the_column_says_of_a_reply() -> None:
     assert shown(reading, "tokens").split() == ["tokens", "2,310", "in", "·", "400", "out"]
     assert shown(reading, "GPU").split()[-5:] == ["%", "64", "°C", "112", "W"]
     assert shown(reading, "power").endswith("battery 62 %")
+
+
+def test_speculation_is_a_section_where_something_drafts_and_only_there() -> None:
+    def told(reading: Reading) -> list[str]:
+        return [one.text for one in rows(reading) if one.figure in ("speculation", "acceptance", "gain")]
+
+    without = msgspec.structs.replace(PHASES["done"], speculation="")
+    assert told(without) == told(Reading()) == []
+    assert without.metrics is not None
+    drafted = msgspec.structs.replace(without.metrics, drafts=10, drafted=30, accepted=12, acceptance_rate=0.4)
+    assert "40 %" in "".join(told(msgspec.structs.replace(without, metrics=drafted)))
+    assert "prompt lookup" in "".join(told(msgspec.structs.replace(without, drafter="prompt lookup")))
+
+
+def test_loading_is_told_and_the_last_reply_stays() -> None:
+    getting = msgspec.structs.replace(PHASES["done"], phase="loading", load_progress=0.43)
+    assert shown(getting, "TTFT").endswith("5.01 s")
+    assert shown(getting, "Speed") == shown(PHASES["done"], "Speed")
+    assert shown(getting, "load").endswith(shown(PHASES["done"], "load").split("load")[1])
+    assert shown(getting, "Machine").endswith("loading 43 %")
+    assert shown(Reading(phase="loading", load_progress=0.43), "TTFT").endswith("loading 43 %")
+    assert shown(Reading(phase="checking"), "TTFT").endswith("checking …")
+
+
+def test_a_reply_of_the_past_has_the_figures_that_were_kept() -> None:
+    meter = Meter()
+    meter.recall(Metrics(prompt_tokens=310, cached_tokens=10, completion_tokens=5, ttft_s=1.5, prefill_s=1.2))
+    kept = meter.read(0)
+    assert shown(kept, "TTFT").endswith("1.50 s")
+    assert re.search(r"300 +1\.20 s$", shown(kept, "prefill"))
+    assert shown(kept, "queue").endswith("– s")
+    meter.recall(Metrics(prompt_tokens=310, cached_tokens=10))
+    assert "–/300" in shown(meter.read(0), "prefill")  # it was stopped before it was through
 
 
 def test_without_a_drafter_the_reason_is_told() -> None:
@@ -178,11 +224,11 @@ def test_rows_keep_their_places_through_all_phases_of_a_reply(height: int, card:
 
 def test_the_most_important_sections_stay_longest() -> None:
     def sections(height: int) -> set[str]:
-        titles = {"Time", "Speed", "Context", "Speculation", "Roofline", "RAM", "Machine"}
+        titles = {"TTFT", "Speed", "Context", "Speculation", "Roofline", "RAM", "Machine"}
         return titles & {line.split()[0] for line in calm(PHASES["decode"], height) if line.strip()}
 
-    assert sections(9) == {"Time"}
-    assert sections(20) >= {"Time", "Speed", "Context"}
+    assert sections(9) == {"TTFT"}
+    assert sections(20) >= {"TTFT", "Speed", "Context"}
     assert "Machine" not in sections(24)
     assert len(sections(34)) == 7
     previous: set[str] = set()
@@ -193,13 +239,16 @@ def test_the_most_important_sections_stay_longest() -> None:
 
 def test_every_figure_can_be_reached_also_where_there_is_no_room() -> None:
     reading = PHASES["decode"]
-    stops = [one for one in rows(reading) if one.figure]
-    for number, stop in enumerate(stops):
+    stops = [(one, figure) for one in rows(reading) for figure in one.figures]
+    for number, (stop, figure) in enumerate(stops):
         drawn, chosen = lines(reading, WIDTH, 14, number)
-        (marked,) = [line for line in text(drawn) if line.startswith(MARK)]
+        (marked,) = [line for line in text(drawn) if MARK in line]
         assert chosen == number
-        assert marked[1:-1] == stop.text
-        name, meaning = EXPLANATIONS[stop.figure]
+        place = marked.index(MARK)
+        assert f"{marked[:place]} {marked[place + 1 :]}" == f" {stop.text} "
+        if stop.second:
+            assert EXPLANATIONS[figure].name in marked[place + 1 :][:10]
+        name, meaning = EXPLANATIONS[figure]
         below = text(drawn)[[line.startswith(" ── ") for line in text(drawn)].index(True) :]
         assert name in below[0]
         told = " ".join(line.strip() for line in below[1:])
@@ -207,8 +256,22 @@ def test_every_figure_can_be_reached_also_where_there_is_no_room() -> None:
     assert lines(reading, WIDTH, 14, 999)[1] == len(stops) - 1
 
 
-def test_definitions_are_those_of_the_readme() -> None:
-    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8").replace("`", "")
-    for figure, name in (("ttft", "TTFT"), ("mean", "tok/s"), ("prefill_tps", "prefill_tps")):
-        (definition,) = re.findall(rf"^\| {re.escape(name)}[^|]*\| (.*) \|$", readme, re.MULTILINE)
-        assert EXPLANATIONS[figure].meaning == definition
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8").replace("`", "")
+
+
+@pytest.mark.parametrize(
+    ("figure", "name"),
+    [
+        ("ttft", "TTFT"),
+        ("mean", "tok/s"),
+        ("prefill_tps", "prefill_tps"),
+        ("acceptance", "acceptance_rate"),
+        ("roofline", "roofline"),
+        ("system", "system"),
+        ("earlier", "history"),
+        ("reply", "reply"),
+    ],
+)
+def test_definitions_are_those_of_the_readme(figure: str, name: str) -> None:
+    (definition,) = re.findall(rf"^\| {re.escape(name)}[^|]*\| (.*) \|$", README, re.MULTILINE)
+    assert EXPLANATIONS[figure].meaning.replace("’", "'").startswith(definition)

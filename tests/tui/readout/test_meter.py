@@ -1,18 +1,20 @@
 """Readings of a reply whose events come at known instants."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from localinfer.generation import Generation
 from localinfer.metrics import now_ns
-from localinfer.types import Done, Failed, Fault, GenerationRequest, Loading, Queued, Text
+from localinfer.types import Done, EngineStatus, Failed, Fault, GenerationRequest, Loading, Metrics, Queued, Text
 from tests.tui.readout.replies import LOADING, MS, READY, START, Reply, S, cpu_plan, phases, whole_reply
 from tui.widgets.readout import Budget, Meter, Parts
 
 
 def test_nothing_is_known_before_anything_happened() -> None:
     reading = Meter().read(START)
-    assert (reading.phase, reading.metrics, reading.elapsed_s, reading.live_tps) == ("idle", None, None, None)
+    assert (reading.phase, reading.metrics, reading.elapsed_s, reading.live_tps) == ("none", None, None, None)
     assert (reading.roofline, reading.budget, reading.memory, reading.parts) == (None, None, (), Parts())
     assert set(reading.history) == {None}
 
@@ -173,13 +175,65 @@ def test_without_a_plan_there_is_no_roofline() -> None:
     assert meter.read(whole_reply(meter).now_ns, READY).roofline is None
 
 
-def test_another_model_forgets_the_figures_of_the_last() -> None:
+def test_another_model_leaves_the_figures_of_the_last_reply() -> None:
     meter = Meter()
-    reply = whole_reply(meter)
     meter.choose(cpu_plan(), "CPU")
+    reply = whole_reply(meter)
+    reply.end()
+    before = meter.read(reply.now_ns, READY)
+    for getting, phase in (("checking", "checking"), ("loading", "loading"), (None, "done")):
+        meter.choose(None)
+        reading = meter.read(reply.now_ns, READY, getting=getting, progress=0.5)  # type: ignore[arg-type]
+        assert reading.phase == phase
+        assert reading.load_progress == (0.5 if phase == "loading" else None)
+        for same in ("metrics", "parts", "elapsed_s", "history", "roofline", "prefilled"):
+            assert getattr(reading, same) == getattr(before, same), same
+
+
+def test_another_reply_is_looked_at() -> None:
+    meter = Meter()
+    meter.choose(cpu_plan(), "CPU")
+    reply = whole_reply(meter)
+    reply.end()
+    before = meter.read(reply.now_ns, READY)
+    kept = Metrics(ttft_s=0.5, queue_s=0.1, tps=7.0, completion_tokens=3, prompt_tokens=9, cached_tokens=0)
+    meter.recall(kept)
     reading = meter.read(reply.now_ns, READY)
-    assert (reading.phase, reading.metrics) == ("idle", None)
-    assert set(reading.history) == {None}
+    assert (reading.phase, reading.metrics, reading.elapsed_s) == ("done", kept, 0.5)
+    assert (reading.parts.queue_s, reading.parts.prefill_s, reading.roofline) == (0.1, None, None)
+    assert reading.history == before.history
+    meter.recall(None)
+    reading = meter.read(reply.now_ns, READY)
+    assert (reading.phase, reading.metrics, reading.elapsed_s, reading.parts) == ("idle", None, None, Parts())
+
+
+@pytest.mark.parametrize(
+    ("status", "getting", "phase"),
+    [
+        (None, None, "none"),
+        (EngineStatus(state="failed"), None, "none"),
+        (EngineStatus(state="closed"), "checking", "checking"),
+        (None, "loading", "loading"),
+        (READY, "loading", "loading"),
+        (LOADING, None, "loading"),
+        (READY, None, "idle"),
+    ],
+)
+def test_what_is_done_before_the_first_reply(status: EngineStatus | None, getting: Any, phase: str) -> None:
+    assert Meter().read(START, status, getting=getting).phase == phase
+
+
+def test_the_first_pass_over_a_prompt_is_prefill_from_its_start() -> None:
+    meter = Meter()
+    reply = Reply(meter)
+    reply.queued(S // 10)
+    admitted, started = START + 2 * S // 10, START + 3 * S // 10
+    reply.prefilled(2 * S // 10, 1024, admitted_ns=admitted, started_ns=started)
+    reading = meter.read(START + 6 * S, READY)
+    assert reading.phase == "prefill"
+    assert (reading.metrics and reading.metrics.cached_tokens, reading.prefilled) == (1024, 1024)
+    assert reading.parts.prefill_s == pytest.approx(5.7)
+    assert msgspec.structs.replace(reading.parts, prefill_s=None) == Parts(load_s=0.0, queue_s=0.2, cached_s=0.1)
 
 
 def test_the_last_figures_are_asked_for_once() -> None:

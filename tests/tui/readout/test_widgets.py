@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 from textual.app import App, ComposeResult
 
 from tests.tui.readout.replies import phases, pulse
@@ -18,10 +19,14 @@ class Screen(App[None]):
     """Both ways to show a reading."""
 
     AUTO_FOCUS = None
+    left = 0
 
     def compose(self) -> ComposeResult:
         yield Readout()
         yield StatusLine()
+
+    def on_readout_left(self) -> None:
+        self.left += 1
 
 
 def painted(app: App[None], widget: type[Readout] | type[StatusLine]) -> list[str]:
@@ -39,7 +44,7 @@ async def test_a_reading_is_painted() -> None:
             await pilot.pause()
         assert any("CPU ×2" in line for line in painted(app, Readout))
         assert "tok/s" in painted(app, StatusLine)[0]
-        assert "Time to first text" in app.export_screenshot().replace("&#160;", " ")
+        assert "first text" in app.export_screenshot().replace("&#160;", " ")
 
 
 async def test_only_rows_that_changed_are_painted_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,11 +73,13 @@ async def test_keys_choose_a_figure_and_its_definition_is_shown() -> None:
         assert next(line for line in painted(app, Readout) if line.startswith("▸")).startswith("▸┄ queue")
         assert EXPLANATIONS["queue"].meaning[1:] in " ".join(" ".join(painted(app, Readout)).split())
         await pilot.press("up", "up", "up")
-        assert painted(app, Readout)[0].startswith("▸Time to first text")
+        assert painted(app, Readout)[0].startswith("▸TTFT · first text")
         await pilot.press("end")
         assert any(line.startswith("▸power") for line in painted(app, Readout))
         await pilot.press("up")
         assert any(line.startswith("▸CPU") for line in painted(app, Readout))
+        await pilot.press("escape")
+        assert app.left == 1
         app.set_focus(None)
         await pilot.pause()
         assert not any("▸" in line for line in painted(app, Readout))
@@ -116,7 +123,7 @@ def test_the_line_fits_every_width(phase: str) -> None:
 
 
 def test_what_the_line_says() -> None:
-    assert status(PHASES["loading"], 80).startswith("loading · 0.50 s · ctx 12 %")
+    assert status(PHASES["loading"], 80).startswith("loading … · 0.50 s · ctx 12 %")
     assert status(PHASES["queued"], 80).startswith("queued, 2 ahead · 1.40 s")
     assert status(PHASES["prefill"], 80).startswith("prefill 1,600/2,310 · 411 tok/s · 3.20 s · ctx 28 %")
     decoding = status(PHASES["decode"], 80)
@@ -125,6 +132,10 @@ def test_what_the_line_says() -> None:
     assert status(PHASES["done"], 22) == " 100 tok/s · ctx 31 %"
     assert status(PHASES["done"], 12) == " 100 tok/s"
     assert status(Reading(), 40) == "ready"
+    assert status(Reading(phase="none"), 40) == "no model is loaded"
+    assert status(Reading(phase="checking"), 40) == "checking …"
+    again = replace(PHASES["done"], phase="loading", load_progress=0.43)
+    assert status(again, 80).startswith("loading 43 % · TTFT 5.01 s")
 
 
 def test_the_line_gives_up_the_least_important_first() -> None:
@@ -135,8 +146,6 @@ def test_the_line_gives_up_the_least_important_first() -> None:
 
 
 def test_trouble_is_more_important_than_what_is_known_anyway() -> None:
-    from msgspec.structs import replace
-
     hot = replace(PHASES["done"], pulse=pulse(throttled="the processor is slowed down to stay cool"))
     line = status(hot, 74)
     assert line.endswith("the processor is slowed down to stay cool")

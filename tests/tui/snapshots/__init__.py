@@ -51,12 +51,14 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool], wait_s: float 
     return True
 
 
-async def check(name: str, pilot: Pilot[Any], *words: str) -> None:
-    """In each of ``SIZES`` the screen shows ``words`` and, once it is drawn, exactly what the file of ``name`` says.
+async def check(
+    name: str, pilot: Pilot[Any], *words: str, sizes: Sequence[tuple[int, int]] = (*SIZES[1:], SIZES[0])
+) -> None:
+    """In each of ``sizes`` the screen shows ``words`` and, once it is drawn, exactly what the file of ``name`` says.
 
-    Afterwards the terminal has the first size again.
+    Afterwards the terminal has the last of them: the first of ``SIZES``, if nothing else is asked for.
     """
-    for size in (*SIZES[1:], SIZES[0]):
+    for size in sizes:
         await pilot.resize_terminal(*size)
         await _check(f"{name}-{size[0]}x{size[1]}", pilot, words)
 

@@ -2,7 +2,7 @@
 
 from localinfer.history.store import History
 from localinfer.types import Prefilled, Queued, Text
-from tests.tui.snapshots import check, stage, talks
+from tests.tui.snapshots import SIZES, check, stage, talks, until
 from tests.tui.snapshots.replies import decode, done, full, idle, prefill
 from tui.screens.choose import ChooseScreen
 
@@ -25,7 +25,7 @@ async def test_a_rich_conversation() -> None:
         async with stage.opened(engine, id) as (app, pilot):
             await check("chat-end", pilot, "A larger context would:", "✗ The worker died", "stopped")
             app.chat.action_scroll_home()
-            await check("chat-start", pilot, "What is a token?", "left out of what the model sees", "notes.md")
+            await check("chat-start", pilot, "What is a token?", "left out; the model sees this summary", "notes.md")
             app.chat.transcript.select(app.chat.talk.path[3].id)
             await check("chat-reply", pilot, "2/3", "thought for 4.2 s · 310 tokens", "プリフィル", "📦")
 
@@ -80,11 +80,23 @@ async def test_a_conversation_no_longer_fits() -> None:
             assert isinstance(app.screen, ChooseScreen)
 
 
-async def test_the_figures_of_a_reply() -> None:
+async def test_the_column_in_a_narrow_terminal() -> None:
     engine = stage.engine()
     with stage.fixed(done(engine)) as times:
         with History() as history:
             id = talks.short(history, times)
         async with stage.opened(engine, id) as (_, pilot):
+            await pilot.press("slash", *"stats", "enter", "down", "down", "down")
+            await check("chat-figures", pilot, "▸▒ cached 1,024", "instead of computed", sizes=SIZES[:1])
+
+
+async def test_the_figures_of_a_reply() -> None:
+    engine = stage.engine()
+    with stage.fixed(done(engine)) as times:
+        with History() as history:
+            id = talks.short(history, times)
+        async with stage.opened(engine, id) as (app, pilot):
+            await pilot.resize_terminal(*SIZES[1])  # in a narrow terminal it is the column that is shown
+            assert await until(pilot, lambda: app.chat.has_class("-wide"))
             await pilot.press("slash", *"stats", "enter")
             await check("stats", pilot, "The figures of the last reply", "TTFT 0.21 s", "1,386 tok/s", "ITL p99")

@@ -33,7 +33,7 @@ async def test_thinking_is_open_while_it_streams_and_folds_when_the_answer_begin
         await until(pilot, lambda: "So it is." in app.text())
         assert "▸ thought for 0." in app.text()
         assert "because of this" not in app.text()
-        await pilot.press("enter")
+        await pilot.press("j", "enter")
         await pilot.pause()
         assert "▾ thought for 0." in app.text()
         assert app.text().count("because of this") == 10

@@ -9,7 +9,6 @@ CODE = "Two blocks:\n\n```python\nprint(1)\n```\n\nand\n\n```\nplain\ntext\n```\
 async def test_turns_are_walked_and_marked_in_the_gutter() -> None:
     app = Stage(talk(10, lines=3))
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("k")
         await pilot.pause()
         selected = app.transcript.selected_turn
         assert selected is not None
@@ -50,7 +49,7 @@ async def test_a_turn_higher_than_the_screen_shows_its_head() -> None:
 async def test_copying_a_turn_asks_for_its_source() -> None:
     app = Stage([shown(1, "my **words**"), shown(2, "a **reply**", reply=True), shown(3, "more")])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("c", "k", "c")
+        await pilot.press("end", "c", "k", "c")
         await pilot.pause()
         copies = [(said.text, said.what) for said in app.said if isinstance(said, Transcript.CopyRequested)]
         assert copies == [("a **reply**", "the reply"), ("more", "your message")]
@@ -59,7 +58,7 @@ async def test_copying_a_turn_asks_for_its_source() -> None:
 async def test_code_blocks_are_copied_one_after_the_other() -> None:
     app = Stage([shown(1, "q"), shown(2, CODE, reply=True), shown(3, "q"), shown(4, "no code", reply=True)])
     async with app.run_test(size=(80, 40)) as pilot:
-        await pilot.press("y", "y", "y")
+        await pilot.press("y", "end", "y", "y", "y")
         await pilot.pause()
         copies = [(said.text, said.what) for said in app.said if isinstance(said, Transcript.CopyRequested)]
         assert copies == [
@@ -72,7 +71,7 @@ async def test_code_blocks_are_copied_one_after_the_other() -> None:
 async def test_branches_are_paged_at_the_marked_turn_or_the_last_that_has_any() -> None:
     app = Stage([shown(1, "q", branches=2), shown(2, "a", reply=True, branch=2, branches=3), shown(3, "q")])
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("left_square_bracket", "right")
+        await pilot.press("end", "left_square_bracket", "right")
         app.transcript.select(1)
         await pilot.press("right_square_bracket")
         app.transcript.select(3)
@@ -82,10 +81,12 @@ async def test_branches_are_paged_at_the_marked_turn_or_the_last_that_has_any() 
         assert asked == [(2, -1), (2, 1), (1, 1)]
 
 
-async def test_retry_and_edit_mean_the_pair_that_is_marked_else_the_last() -> None:
+async def test_retry_and_edit_mean_the_pair_that_is_marked() -> None:
     app = Stage(talk(6, lines=1))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("r", "e")
+        await pilot.press("end", "r", "e")  # nothing is marked
+        app.transcript.edit()
         app.transcript.select(3)
         await pilot.press("r", "e")
         app.transcript.select(2)
@@ -98,6 +99,7 @@ async def test_retry_and_edit_mean_the_pair_that_is_marked_else_the_last() -> No
         ]
         assert asked == [
             ("RetryRequested", 6),
+            ("EditRequested", 5),
             ("EditRequested", 5),
             ("RetryRequested", 4),
             ("EditRequested", 3),
@@ -119,7 +121,7 @@ async def test_a_click_marks_a_turn_and_opens_its_thinking() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         rows = app.rows()
-        await pilot.click(app.transcript, offset=(4, rows.index("▎ ▸ thought for 1.0 s")))
+        await pilot.click(app.transcript, offset=(4, rows.index("▌ ▸ thought for 1.0 s")))
         await pilot.pause()
         assert "because" in app.text()
         assert app.transcript.selected_turn is not None

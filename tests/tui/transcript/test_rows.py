@@ -115,3 +115,14 @@ def test_thinking_is_measured_up_to_the_answer(monkeypatch: pytest.MonkeyPatch) 
 def _text(sheet: Sheet) -> list[str]:
     drawn = sheet.draw(60, PALETTE, opened=False)
     return [drawn.strip(row).text for row in range(drawn.rows)]
+
+
+@pytest.mark.parametrize("summary", ["", "What went before."])
+@pytest.mark.parametrize("width", [20, 40, 60, 100])
+def test_what_was_left_out_hangs_under_its_rule(width: int, summary: str) -> None:
+    drawn = Sheet(shown(3, "q", omission=OmissionMark(turns=12, summary=summary))).draw(width, PALETTE, opened=False)
+    first, *rest = [strip.text.rstrip("┄ ") for strip in drawn.parts[Part.OMISSION]]
+    assert first.startswith("┄┄ 12 turns")
+    said = [line for line in rest if line and line.strip() != summary]
+    assert all(line.startswith("   ") and line[3] != " " for line in said)
+    assert not said or width < 70  # where there is room it is one line

@@ -83,7 +83,7 @@ async def test_a_selection_across_turns_is_in_their_order() -> None:
     app = Stage([shown(1, "question"), shown(2, "answer", reply=True)])
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        head = app.rows()[3].removeprefix("▎ ")
+        head = app.rows()[3].removeprefix("▌ ")
         await _drag(pilot, app, (30, 4), (0, 1))
         assert app.screen.get_selected_text() == f"question\n\n{head}\nanswer"
 

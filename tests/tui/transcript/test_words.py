@@ -39,7 +39,7 @@ def test_thinking() -> None:
 def test_omissions() -> None:
     assert words.omission(OmissionMark(turns=12)) == "12 turns before this are left out of what the model sees"
     assert words.omission(OmissionMark(turns=1)) == "1 turn before this is left out of what the model sees"
-    assert words.omission(OmissionMark(turns=2, summary="s")).endswith("it sees this summary instead")
+    assert words.omission(OmissionMark(turns=2, summary="s")).endswith("; the model sees this summary instead")
 
 
 def test_foreign_names_are_one_harmless_line() -> None:

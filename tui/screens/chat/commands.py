@@ -31,7 +31,9 @@ COMMANDS = (
     Command(name="export", summary="write the conversation to a file", argument="markdown|json FILE"),
     Command(name="stats", summary="every figure of the last reply"),
     Command(name="activity", summary="what the engine is doing, and for whom"),
+    Command(name="figures", summary="show or hide the column of figures"),
     Command(name="settings", summary="see and change the settings"),
+    Command(name="theme", summary="choose a theme"),
     Command(name="help", summary="keys, commands, and what the figures mean"),
     Command(name="quit", summary="leave localinfer"),
 )
@@ -56,13 +58,16 @@ class Commands:
             "export": self._export,
             "stats": self._stats,
             "activity": lambda _: screen.owner.action_activity(),
+            "figures": lambda _: screen.action_readout(),
             "settings": lambda _: screen.owner.action_settings(),
+            "theme": lambda _: screen.owner.action_theme(),
             "help": lambda _: screen.owner.action_help(),
             "quit": lambda _: screen.owner.exit(),
         }
 
     async def do(self, name: str, argument: str) -> None:
-        """Carry out a command; what goes wrong is told the person."""
+        """Carry out a command; what goes wrong is told the person, and what went wrong before is past."""
+        self._screen.owner.forget_troubles()
         try:
             outcome = self._table[name](argument)
             if inspect.iscoroutine(outcome):
@@ -121,12 +126,15 @@ class Commands:
         path = await asyncio.to_thread(write_new, path, text)
         self._screen.owner.say(f"Written to {printable(str(path))}")
 
-    def _stats(self, _: str) -> None:
+    async def _stats(self, _: str) -> None:
         from tui.screens.note import NoteScreen
 
         reply = self._screen.talk.last("assistant")
         if reply is None or reply.metrics is None:
             raise BadRequest("No reply was measured yet.", "Ask something first.")
+        if not self._screen.has_class("-wide"):  # the column is not there to explain them
+            await self._screen.action_readout()
+            return
         self._screen.owner.push_screen(NoteScreen("The figures of the last reply", rows(reply.metrics)))
 
 

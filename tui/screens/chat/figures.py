@@ -26,11 +26,8 @@ def _line(metrics: Metrics) -> Iterator[str]:
 
 def rows(metrics: Metrics) -> list[tuple[str, str]]:
     """Every figure by name."""
-    speculation = (
-        f"{metrics.accepted:,} of {metrics.drafted:,} drafts accepted ({shown.percent(metrics.acceptance_rate)})"
-        if metrics.drafted
-        else shown.DASH
-    )
+    accepted = f"{metrics.accepted:,} of {metrics.drafted:,} drafts accepted"
+    speculation = [("speculation", f"{accepted} ({shown.percent(metrics.acceptance_rate)})")] if metrics.drafted else []
     return [
         ("TTFT", shown.seconds(metrics.ttft_s)),
         ("  load", shown.seconds(metrics.load_s)),
@@ -47,5 +44,5 @@ def rows(metrics: Metrics) -> list[tuple[str, str]]:
         ("ITL p50", f"{shown.milliseconds(metrics.itl_p50_ms)} ms"),
         ("ITL p90", f"{shown.milliseconds(metrics.itl_p90_ms)} ms"),
         ("ITL p99", f"{shown.milliseconds(metrics.itl_p99_ms)} ms"),
-        ("speculation", speculation),
+        *speculation,
     ]

@@ -111,7 +111,7 @@ class Models:
             screen.owner.say(f"{download.title} is here. To let it answer: F2, or /model {download.name}")
 
     async def apply(self, parameters: Parameters) -> None:
-        """Answer with ``parameters`` from here on; the model is loaded again where they ask for it, and if that cannot be
+        """Answer with ``parameters`` from here on. The model is loaded again where they ask for it; if that cannot be
         done, what they say about loading is not taken."""
         desk, talk = self._screen.desk, self._screen.talk
         if not desk.suits(parameters) and desk.reference is not None:
@@ -152,6 +152,7 @@ class Models:
             name=model.name,
             context=model.context,
             trained_context=plan.trained_context if plan else None,
+            max_context=plan.max_context if plan else None,
             threads=engine.options.threads,
             kv_type=engine.options.kv_type,
         )

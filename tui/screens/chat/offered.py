@@ -123,7 +123,7 @@ class Offered:
         talk = self._screen.talk
         if (one := talk.conversation) is not None:
             await aside(lambda: talk.history.change(one.id, **fields))
-            talk.conversation = msgspec.structs.replace(talk.conversation or one, **fields)
+            talk.conversation = await aside(lambda: talk.history.conversation(one.id))
             self._screen.conversation_changed()
 
     async def _delete(self) -> None:

@@ -11,7 +11,6 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import Screen
 
 from localinfer.errors import LocalInferError
 from localinfer.generation import Generation
@@ -20,8 +19,10 @@ from tui import keys
 from tui.aside import aside
 from tui.desk import Desk
 from tui.screens.chat.commands import COMMANDS, Commands
+from tui.screens.chat.focus import Focus
 from tui.screens.chat.gauges import Gauges
 from tui.screens.chat.models import Models
+from tui.screens.chat.panel import Panel
 from tui.screens.chat.reach import Reach
 from tui.screens.chat.view import WRITING, ChatView
 from tui.talk import Talk
@@ -43,7 +44,7 @@ _BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-narrow"), (100, "-wide")]
 GREETING = "Ask anything.\n\nF2 models · F5 parameters · F1 help\n/ commands · @ files"
 
 
-class ChatScreen(Reach, Screen[None]):
+class ChatScreen(Reach, Panel, Focus):
     """The home screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = keys.bindings("chat")
@@ -57,7 +58,14 @@ class ChatScreen(Reach, Screen[None]):
     ChatScreen.-wide StatusLine { display: none; }
     ChatScreen.-wide.-bare Readout { display: none; }
     ChatScreen.-wide.-bare StatusLine { display: block; }
-    ChatScreen.-narrow.-listing #middle { display: none; }
+    ChatScreen.-narrow.-listing #middle, ChatScreen.-narrow.-figures #middle { display: none; }
+    ChatScreen.-narrow.-figures Readout { display: block; width: 1fr; max-width: 60; }
+    ChatScreen.-narrow.-figures #body { align-horizontal: center; }
+    ChatScreen.-narrow.-figures StatusLine { display: none; }
+    ChatScreen ToastRack { dock: top; align: left top; margin: 0; padding: 1 0 0 0; max-height: 50%; }
+    ChatScreen.-wide ToastRack { padding: 1 34 0 0; }
+    ChatScreen.-wide.-listing ToastRack { padding: 1 34 0 32; }
+    ChatScreen.-wide.-bare ToastRack { padding: 1 0 0 0; }
     ChatScreen.-narrow.-listing Sidebar, ChatScreen.-narrow.-listing Conversations { width: 1fr; }
     """
 
@@ -67,12 +75,12 @@ class ChatScreen(Reach, Screen[None]):
         self.desk = Desk(owner.engines, owner.start, self._desk_changed)
         self.talk = Talk(owner.history, ChatView(self))
         self.talk.parameters = Parameters(system=owner.start.system, sampling=owner.start.sampling)
-        self.gauges = Gauges()
+        self.gauges = Gauges(self.desk)
         self.models = Models(self)
         self.transcript = Transcript(GREETING)
         self.prompt = Prompt(COMMANDS)
-        self._header, self._keys = HeaderLine(), KeyLine()
-        self._readout, self._status = Readout(), StatusLine()
+        self._header, self.key_line = HeaderLine(), KeyLine()
+        self.readout, self.status_line = Readout(), StatusLine()
         self.summarising: Generation | None = None
         self._commands = Commands(self)
         self._sidebar: Sidebar | None = None
@@ -88,16 +96,14 @@ class ChatScreen(Reach, Screen[None]):
             with Vertical(id="middle"):
                 yield self.transcript
                 yield self.prompt
-            yield self._readout
-        yield self._status
-        yield self._keys
+            yield self.readout
+        yield self.status_line
+        yield self.key_line
 
     def on_mount(self) -> None:
         """Everything slow comes after the first paint."""
         self.prompt.focus()
-        chosen = self.owner.settings.keys
-        shown = [action for action in keys.ACTIONS if action.footer]
-        self._keys.show([(keys.shown(keys.keys_of(one, chosen)[0]), one.label) for one in shown])
+        self.show_keys(self.owner.settings.keys)
         self._show_header()
         self.set_interval(TICK_S, self._tick)
         self.call_after_refresh(self._begin)
@@ -128,6 +134,7 @@ class ChatScreen(Reach, Screen[None]):
     @work
     async def _answer(self, ask: Callable[[], Awaitable[None]], sent: Draft | None = None) -> None:
         """While ``ask`` runs, Enter sends nothing. What could not be sent comes back into the prompt."""
+        self.owner.forget_troubles()
         self.prompt.lock_sending(WRITING)
         try:
             await ask()
@@ -162,7 +169,7 @@ class ChatScreen(Reach, Screen[None]):
     def action_edit(self) -> None:
         """Edit the marked message, or the last one, and send it as another branch."""
         self.tell(WRITING if self.talk.busy else "There is no message to edit yet.")
-        self.transcript.action_edit()
+        self.transcript.edit()
 
     @on(Transcript.EditRequested)
     def _edit(self, event: Transcript.EditRequested) -> None:
@@ -240,6 +247,7 @@ class ChatScreen(Reach, Screen[None]):
 
     async def action_conversations(self) -> None:
         """Show the conversations, or hide them."""
+        self.remove_class("-figures")
         if self.has_class("-listing"):
             self.remove_class("-listing")
             if self._sidebar is not None:
@@ -306,6 +314,7 @@ class ChatScreen(Reach, Screen[None]):
     def _desk_changed(self) -> None:
         state = self.desk.state
         if state.phase == "ready":
+            self.owner.forget_troubles()
             self.gauges.choose(self.desk.engine)
             engine = self.desk.engine
             model = engine.status().model if engine is not None else None
@@ -317,25 +326,24 @@ class ChatScreen(Reach, Screen[None]):
         progress = f"{state.progress:.0%}" if state.progress is not None else "…"
         self.tell({"checking": f"looking at {name} …", "loading": f"loading {name} · {progress}"}.get(state.phase, ""))
         self._show_header()
-        self._tick(now=True)
+        self.tick()
 
     def _show_header(self) -> None:
         self._header.show(self.models.line(), self._trouble)
 
     # The figures
 
-    def _tick(self, *, now: bool = False) -> None:
+    def _tick(self) -> None:
         self._ticks += 1
         idle = self._ticks % IDLE_TICKS == 0
         if idle:
             self._feel()
-        if not (now or idle or self.talk.busy or self.desk.state.phase in ("checking", "loading")):
-            return
-        reading = self.gauges.read()
-        if self._readout.display:
-            self._readout.show(reading)
-        else:
-            self._status.show(reading)
+        if idle or self.talk.busy or self.desk.state.phase in ("checking", "loading"):
+            self.tick()
+
+    def tick(self) -> None:
+        """Show the figures of now."""
+        self.show_reading(self.gauges.read())
 
     @work(exclusive=True, group="feel")
     async def _feel(self) -> None:
@@ -345,11 +353,12 @@ class ChatScreen(Reach, Screen[None]):
     async def weigh(self) -> None:
         """Count what the conversation takes of the context."""
         await self.gauges.weigh(self.talk)
-        self._tick(now=True)
+        self.tick()
 
     def reply_ended(self, turn: Turn) -> None:
         """A reply stays as it is now."""
-        self._tick(now=True)
+        self.gauges.ended(turn)
+        self.tick()
         if turn.state == "failed":
             self.tell("The reply failed; it is kept as far as it came · Ctrl+R asks again", "error")
         self._learn(turn)
@@ -368,15 +377,6 @@ class ChatScreen(Reach, Screen[None]):
         await aside(lambda: learn(placing, status, metrics))
         self._trouble = judge(placing, status, metrics).problem
         self._show_header()
-
-    def on_resize(self) -> None:
-        """The column may have come in the place of the line."""
-        self.call_after_refresh(lambda: self._tick(now=True))
-
-    def action_readout(self) -> None:
-        """Show or hide the column of figures."""
-        self.toggle_class("-bare")
-        self._tick(now=True)
 
     # Copying
 

@@ -29,6 +29,7 @@ class ChatView:
         """Show the branch in view."""
         screen = self._screen
         screen.transcript.show(shown(screen.talk))
+        screen.gauges.look_at(screen.talk)
         screen.prompt.remember([turn.content for turn in screen.talk.path if turn.role == "user"])
         screen.conversation_changed()
 

@@ -143,7 +143,7 @@ def _enter(shown: Shown, planned: "Planned") -> list[Content]:
         return [Content.styled(clean(planned.error or "It cannot run here."), "$text-error")]
     if entry.here:
         return [_key("Enter", f"loads it{frees}")]
-    size = download_size(entry.size_bytes, approximate=entry.approximate)
+    size = download_size(entry.download_bytes, approximate=entry.approximate)
     told = [_key("Enter", f"fetches {size}, then loads it{frees}")]
     free = shown.free_disk_bytes
     if free is not None:
@@ -181,7 +181,7 @@ def _plan(planned: "Planned", width: int) -> Content:
     if plan.kv_type != "f16":
         told.append(Content.styled(f"{plan.kv_type} KV cache", "$text-muted"))
     told += [Content.styled(clean(text), "$text-muted") for text in (plan.sentence, *plan.notes)]
-    told += [Content(""), words.memory(plan, width)]
+    told += [Content(""), Content.styled(words.UNITS, "$text-muted"), words.memory(plan, width)]
     prefill = f" · prefill {speed(plan.prefill_tps)}" if plan.prefill_tps else ""
     if plan.decode_tps is not None:
         told += [Content(""), Content(f"tok/s: decode {speed(plan.decode_tps)}{prefill}")]

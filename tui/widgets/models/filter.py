@@ -4,10 +4,11 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.widgets import Input
+
+from tui.widgets.entry import Entry
 
 
-class Filter(Input):
+class Filter(Entry):
     """Typing filters; every key that moves belongs to the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from localinfer.downloads import Download
     from localinfer.models.hub import Found
     from localinfer.models.plan import Ask, MemoryPlan
+    from localinfer.models.recommend import Pick
 
 Section = Literal["fetching", "here", "offered", "heavy", "hub"]
 
@@ -26,7 +27,7 @@ HUB_LIMIT = 20
 TITLES: dict[Section, str] = {  # in the order of the list
     "fetching": "Downloads",
     "here": "On this machine",
-    "offered": "In the catalogue, best first",
+    "offered": "In the catalogue: ★ suits this machine best, then by quality",
     "heavy": "In the catalogue, too big or slower than people read",
     "hub": "On the hub, most downloaded first",
 }
@@ -81,7 +82,7 @@ def look(advice: "Advice", ask: "Ask") -> Listing:
     pick = advice.recommended(ask.context, ask.freed)
     here = [_here(advice, ask, entry) for entry in advice.here()]
     here.sort(key=lambda line: (-_rank(line), line.title.casefold()))
-    offered = [_offered(advice, ask, entry, pick.spec.id if pick else "") for entry in advice.offered()]
+    offered = [_offered(advice, ask, entry, pick) for entry in advice.offered()]
     offered.sort(key=lambda line: (line.section == "heavy", not line.recommended))
     return Listing(
         lines=(*here, *offered),
@@ -152,12 +153,15 @@ def _here(advice: "Advice", ask: "Ask", entry: "Entry") -> Line:
     return _line("here", entry, f"{entry.name}\n{entry.paths[0]}", _variants(advice, ask, entry))
 
 
-def _offered(advice: "Advice", ask: "Ask", entry: "Entry", recommended: str) -> Line:
+def _offered(advice: "Advice", ask: "Ask", entry: "Entry", pick: "Pick | None") -> Line:
     variants = _variants(advice, ask, entry)
+    recommended = pick is not None and pick.spec == entry.spec
+    if recommended and pick is not None:
+        entry = next((one.entry for one in variants if one.entry.variant == pick.variant), entry)
     plan = next((one.plan for one in variants if one.entry == entry), None)
     assert entry.spec is not None
     line = _line("offered" if worthwhile(plan) else "heavy", entry, entry.spec.id, variants)
-    return msgspec.structs.replace(line, recommended=entry.spec.id == recommended)
+    return msgspec.structs.replace(line, recommended=recommended)
 
 
 def _line(section: Section, entry: "Entry", key: str, variants: "tuple[Planned, ...]") -> Line:

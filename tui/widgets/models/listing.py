@@ -3,7 +3,7 @@
 It draws only the lines that are seen, and only those that changed. It knows no source and starts nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import events
@@ -29,22 +29,25 @@ _LEAST_NAME, _MOST_NAME = 18, 48
 
 
 class Column(NamedTuple):
-    """One column: its heading, its width in cells, and from which width of the list on it is shown."""
+    """One column: its heading, its width in cells, and from which to which width of the list it is shown."""
 
     name: str
     width: int
     right: bool = False
     least: int = 0
+    most: int = 10_000
 
 
 VERDICT, SIZE, SPEED, CONTEXT, CAN = "RUNS", "SIZE", "TOK/S", "CONTEXT", "CAN"
 COLUMNS = (
-    Column(VERDICT, 13),
+    Column(VERDICT, 12),
     Column(SIZE, 8, right=True),
-    Column(SPEED, 8, right=True, least=56),
+    Column(SPEED, 7, right=True, least=56),
     Column(CONTEXT, 7, right=True, least=64),
+    Column(CAN, 6, least=64, most=89),
     Column(CAN, 21, least=90),
 )
+_SHORT = {"tools": "t", "thinking": "th", "vision": "v"}  # where there is no room for the words
 
 
 class ModelList(ScrollView, can_focus=False):
@@ -53,7 +56,7 @@ class ModelList(ScrollView, can_focus=False):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"models--cursor", "models--heading", "models--column"}
     DEFAULT_CSS = """
-    ModelList { background: $background; padding: 0 2 0 1; scrollbar-size-vertical: 1; overflow-x: hidden; }
+    ModelList { background: $background; padding: 0 1; scrollbar-size-vertical: 1; overflow-x: hidden; }
     ModelList > .models--cursor { background: $block-cursor-blurred-background; text-style: bold; }
     ModelList > .models--heading { color: $text-primary; text-style: bold; }
     ModelList > .models--column { color: $text-muted; }
@@ -77,6 +80,7 @@ class ModelList(ScrollView, can_focus=False):
         self._variants: dict[str, int] = {}
         self._downloads: Mapping[str, Download] = {}
         self._current = ""
+        self._nothing = ""
 
     @property
     def highlighted(self) -> Line | None:
@@ -94,9 +98,10 @@ class ModelList(ScrollView, can_focus=False):
         """The models that are listed, in order."""
         return tuple(row for row in self._rows if isinstance(row, Line))
 
-    def show(self, lines: tuple[Line, ...], *, current: str) -> None:
-        """List ``lines``; ``current`` is the key of the one in use."""
+    def show(self, lines: tuple[Line, ...], *, current: str, nothing: str = "") -> None:
+        """List ``lines``; ``current`` is the key of the one in use. Where there are none, ``nothing`` says so."""
         before = self.highlighted
+        self._nothing = nothing
         self._current = current
         self._rows = []
         for section, inside in sectioned(lines).items():
@@ -175,7 +180,8 @@ class ModelList(ScrollView, can_focus=False):
             return self._strip(self._head(width), width, "models--column")
         index = y - 1 + self.scroll_offset.y
         if index >= len(self._rows):
-            return self._strip(Content(""), width)
+            told = Content(f"  {clean(self._nothing)}") if not self._rows and y == 1 else Content("")
+            return self._strip(told, width, "models--column")
         row = self._rows[index]
         if not isinstance(row, Line):
             return self._strip(Content(TITLES[row]), width, "models--heading")
@@ -187,7 +193,7 @@ class ModelList(ScrollView, can_focus=False):
         return strip
 
     def _columns(self, width: int) -> list[tuple[Column, int]]:
-        shown = [column for column in COLUMNS if column.least <= width]
+        shown = [column for column in COLUMNS if column.least <= width <= column.most]
         return [(column, column.width) for column in shown]
 
     def _name_width(self, width: int) -> int:
@@ -202,10 +208,15 @@ class ModelList(ScrollView, can_focus=False):
     def _line(self, line: Line, width: int) -> Content:
         name = self._titled(line, self._name_width(width))
         download = self.download_of(line)
-        if download is not None and download.state != "done":
+        if download is not None and download.active:
             return Content.assemble(name, " " * _GAP, self._progress(download, width))
         cells = self._cells(line)
-        shown = [_fitted(cells[column.name], size, column.right) for column, size in self._columns(width)]
+        columns = self._columns(width)
+        if download is not None and download.state != "done":
+            style = "$text-error" if download.state == "failed" else "$text-warning"
+            cells[VERDICT] = Content.styled(words.download(download, short=True), style)
+        cells[CAN] = _able(line.capabilities, next((size for column, size in columns if column.name == CAN), 0))
+        shown = [_fitted(cells[column.name], size, column.right) for column, size in columns]
         return Content(" " * _GAP).join([name, *shown])
 
     def _titled(self, line: Line, width: int) -> Content:
@@ -219,11 +230,10 @@ class ModelList(ScrollView, can_focus=False):
         return Content.assemble(marked, _fitted(text, width))
 
     def _cells(self, line: Line) -> dict[str, Content]:
-        can = Content(" ".join(line.capabilities))
         if not line.variants:
             told = "looks on Enter" if not line.gated else "terms to accept"
             dash = Content.styled(DASH, "$text-muted")
-            return {VERDICT: Content.styled(told, "$text-muted"), SIZE: dash, SPEED: dash, CONTEXT: dash, CAN: can}
+            return {VERDICT: Content.styled(told, "$text-muted"), SIZE: dash, SPEED: dash, CONTEXT: dash}
         planned = line.variants[self.variant(line)]
         entry, plan = planned.entry, planned.plan
         return {
@@ -231,16 +241,13 @@ class ModelList(ScrollView, can_focus=False):
             SIZE: Content(download_size(entry.size_bytes, approximate=entry.approximate)),
             SPEED: Content(speed(plan.decode_tps) if plan else DASH),
             CONTEXT: Content(tokens(plan.context) if plan and plan.fits else DASH),
-            CAN: can,
         }
 
     def _progress(self, download: "Download", width: int) -> Content:
         room = width - _MARK - self._name_width(width) - _GAP
         if download.state == "running" and download.fraction is not None:
             return Content.assemble(words.bar(download.fraction, _BAR), " ", words.download(download, short=True))
-        style = "$text-error" if download.state == "failed" else "$text-muted"
-        told = words.download(download, short=True)
-        return Content.styled(told, style).truncate(room, ellipsis=True)
+        return Content.styled(words.download(download, short=True), "$text-muted").truncate(room, ellipsis=True)
 
     def _download(self, line: Line, downloads: Mapping[str, "Download"]) -> "Download | None":
         if not downloads:
@@ -268,6 +275,13 @@ class ModelList(ScrollView, can_focus=False):
         """The theme changed: everything is drawn again."""
         super().notify_style_update()
         self.refresh()
+
+
+def _able(capabilities: Sequence[str], width: int) -> Content:
+    """What a model can do, in words or, where those have no room, in letters."""
+    if width > len("·".join(_SHORT.values())):
+        return Content(" ".join(capabilities))
+    return Content("·".join(_SHORT.get(one, one[:1]) for one in capabilities))
 
 
 def _one_line(content: Content, width: int) -> Content:

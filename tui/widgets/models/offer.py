@@ -89,8 +89,13 @@ def facts(machine: "Machine", reason: str) -> tuple[tuple[str, str], ...]:
         ("Processor", f"{machine.cpu.name} · {cores}" if machine.cpu.name else cores),
         ("Memory", f"{gib(machine.ram_total_bytes)}, {gib(machine.ram_available_bytes)} of it free"),
         ("Graphics", "; ".join(gpus) if gpus else "no GPU"),
-        ("Models use", f"the {reason}" if reason.startswith("CPU") else reason),
+        ("Models use", f"the {_told_once(reason, gpus)}" if reason.startswith("CPU") else reason),
     )
+
+
+def _told_once(reason: str, gpus: list[str]) -> str:
+    """Where there is no GPU, that has been said."""
+    return reason if gpus else reason.partition(":")[0]
 
 
 def _gpu(device: "Device", name: str) -> str:
@@ -117,8 +122,8 @@ def _starter(advice: "Advice", spec: "ModelSpec", free: int | None) -> Model:
     return Model(
         reference=spec.id,
         title=spec.name,
-        size=download_size(variant.size_bytes),
-        size_bytes=variant.size_bytes,
+        size=download_size(variant.download_bytes),
+        size_bytes=variant.download_bytes,
         speed=f"{speed(tps)} tok/s" if tps else "",
         lacks=_lacks(spec.name, COPIES * variant.size_bytes, free),
     )
@@ -138,8 +143,8 @@ def _best(pick: "Pick", free: int | None) -> Model:
     return Model(
         reference=reference(of_spec(spec, variant)),
         title=spec.name,
-        size=download_size(variant.size_bytes, approximate=variant.approximate),
-        size_bytes=variant.size_bytes,
+        size=download_size(variant.download_bytes, approximate=variant.approximate),
+        size_bytes=variant.download_bytes,
         speed=f"{speed(tps)} tok/s" if tps else "",
         about=" · ".join(about),
         reason=pick.plan.sentence,

@@ -31,6 +31,8 @@ _SHARED = ("▚", "$primary", "of the GPU")
 _KEPT = ("░", "$text-muted", "kept free")
 _FREE = ("·", "$text-muted", "free")
 
+UNITS = "In memory · 1 GiB is 1.07 GB of a file"
+
 
 def verdict(plan: MemoryPlan | None, error: str = "") -> Content:
     """Where it runs: a glyph and a word."""
@@ -64,7 +66,7 @@ def download(state: "Download", *, short: bool = False) -> str:
     if state.state == "failed":
         return "failed" if short else "The download failed."
     if state.state == "stopped":
-        arrived = f" at {_percent(state)}" if state.fraction is not None else ""
+        arrived = f"{' ' if short else ' at '}{_percent(state)}" if state.fraction is not None else ""
         return f"stopped{arrived}"
     if progress is None:
         return "connecting…"
@@ -115,7 +117,7 @@ def _heading(load: DeviceLoad, width: int) -> Content:
 
     name = "Memory" if load.id == HOST else clean(short(load.name))
     free = load.free_bytes + load.freed_bytes
-    told = f"{gib(load.needed_bytes)} of {gib(free)} free"
+    told = f"takes {gib(load.needed_bytes)} · {gib(free)} free"
     if load.spare_bytes < 0:
         told = f"{gib(-load.spare_bytes)} missing"
     room = max(6, width - len(told) - 2)

@@ -57,11 +57,11 @@ class Assist:
             choices = list(self._listed.choices)
             footer = f"{self._listed.left_off:,} more: type on to find them" if self._listed.left_off else ""
         start = len(before) - self._replaces
-        if self._closed_at != start:
-            self._closed_at = None
-        elif self._replaces:
-            choices = []
         typed = before[start:]
+        if self._closed_at != start or not (typed or self.argument_of):
+            self._closed_at = None
+        else:
+            choices = []
         meant = before == "/" or not (typed in ("", "@", '@"') or typed.endswith("/"))
         self._completion.open(choices, choose=meant, room=self._room, footer=footer)
 

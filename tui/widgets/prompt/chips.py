@@ -1,7 +1,7 @@
 """What goes with the message, as a row of chips under the editor. It keeps the attachments; it reads no files."""
 
 import itertools
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import msgspec
 from rich.text import Text
@@ -117,6 +117,16 @@ class Chips(Widget, can_focus=True):
         if not self.chips and self.has_focus:
             self.post_message(self.Left())
         self.post_message(self.Changed())
+
+    def watch_chosen(self) -> None:
+        self.post_message(self.Changed())
+
+    @property
+    def in_use(self) -> Literal["", "file", "paste"]:
+        """What the chip stands for that the keys go to."""
+        if not self.has_focus or not self.chips:
+            return ""
+        return "paste" if self.chips[self.chosen].pasted else "file"
 
     def on_focus(self) -> None:
         self.chosen = len(self.chips) - 1

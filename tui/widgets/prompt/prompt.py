@@ -341,6 +341,7 @@ class Prompt(Vertical):
     @on(Chips.Changed)
     def _attachments_changed(self, event: Chips.Changed) -> None:
         event.stop()
+        self._show_status()
         self.post_message(self.Changed())
 
     def on_paste(self, event: events.Paste) -> None:
@@ -393,5 +394,5 @@ class Prompt(Vertical):
     def _show_status(self) -> None:
         command = self._assist.argument_of if self._editor.has_focus else None
         self._status.usage = f"/{command.name} {command.argument} · {command.summary}" if command else ""
-        self._status.in_chips = self._chips.has_focus
+        self._status.in_chips = self._chips.in_use
         self._status.show()

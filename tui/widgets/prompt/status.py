@@ -9,14 +9,17 @@ from tui.text.clean import clean
 
 Severity = Literal["information", "warning", "error"]
 _SIGNS: dict[Severity, str] = {"information": "", "warning": "! ", "error": "✗ "}
-_IN_CHIPS = "Backspace removes it · Enter puts a paste into the text · Esc goes back"
+_IN_CHIPS = {
+    "file": "Backspace removes it · Esc goes back",
+    "paste": "Backspace removes it · Enter puts it into the text · Esc goes back",
+}
 
 
 class Status(Static):
     """The line, not there while it is empty. Severity has a sign beside its colour.
 
     ``usage`` is of the command that is being typed, ``locked`` why Enter does not send, ``mode`` what the text is for;
-    ``in_chips``: the keys go to the chips. ``show`` shows a change of them.
+    ``in_chips``: the keys go to a chip, which stands for a “file” or a “paste”. ``show`` shows a change of them.
     """
 
     DEFAULT_CSS = """
@@ -31,7 +34,7 @@ class Status(Static):
         super().__init__(markup=False)
         self.text = ""
         self.usage = self.locked = self.mode = ""
-        self.in_chips = False
+        self.in_chips: Literal["", "file", "paste"] = ""
         self._hint, self._about = "", ""
         self._severity: Severity = "information"
 
@@ -49,7 +52,7 @@ class Status(Static):
         """Show what matters most."""
         severity: Severity = "information"
         if self.in_chips:
-            text = _IN_CHIPS
+            text = _IN_CHIPS[self.in_chips]
         elif self._hint:
             text, severity = self._hint, self._severity
         elif self.usage:

@@ -1,22 +1,42 @@
-"""What Textual's reading of the terminal lacks for typing: Alt+Enter, and pastes as they are.
+"""What Textual's reading of the terminal lacks for typing: Alt with a key, and pastes as they are.
 
 Its parser goes through a paste character by character, which takes seconds for a megabyte, and takes an escape sequence
-in it (tmux lets them through) for keys. Here a paste is cut out before the parser sees it.
+in it (tmux lets them through) for keys. Here a paste is cut out before the parser sees it. Without a keyboard protocol
+Alt is an Esc before the key, and what it makes of that would be typed as text.
 """
 
 import re
+import string
 from collections.abc import Iterator
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from textual import events
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._parser import Parser
 from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START
-from textual.keys import Keys
+from textual.keys import Keys, _character_to_key
 from textual.message import Message
 
 _BEGUN = re.compile("\x1b\\[2(?:0(?:0)?)?$")  # no key ends like this; shorter, it may be one
-_parse = Parser.feed
+_MODIFIERS = frozenset({"alt", "ctrl", "super", "hyper", "meta"})
+_INTRODUCERS = frozenset("[]_^OPX")  # Esc with one of them begins a longer sequence
+_SIGNS = frozenset(string.printable.strip() + " ") - _INTRODUCERS
+_feed_parser = Parser.feed
+
+
+class _Key(NamedTuple):
+    """A key that Textual has no name of its own for."""
+
+    value: str
+
+
+def _parse(parser: Parser[Message], data: str) -> Iterator[Message]:
+    """What Textual makes of ``data``, but that a key with a modifier is no text."""
+    for message in _feed_parser(parser, data):
+        if isinstance(message, events.Key) and not _MODIFIERS.isdisjoint(message.key.split("+")[:-1]):
+            message.character = None
+        yield message
 
 
 class _Reading:
@@ -56,8 +76,12 @@ def _feed(parser: Parser[Message], data: str) -> Iterator[Message]:
 
 
 def prepare() -> None:
-    """Teach Textual's parser both, in every driver, also one that is reading already. It may be called again."""
+    """Teach Textual's parser all of it, in every driver, also one that is reading already. It may be called again."""
     Parser.feed = _feed  # type: ignore[assignment, method-assign]
-    # Without a keyboard protocol Alt+Enter is Esc and Enter, and would arrive as a plain Enter.
-    for sequence in ("\x1b\r", "\x1b\n"):
-        ANSI_SEQUENCES_KEYS[sequence] = (Keys.ControlJ,)  # type: ignore[index]
+    known: dict[str, tuple[Keys | _Key]] = ANSI_SEQUENCES_KEYS  # type: ignore[assignment]
+    for sequence in ("\x1b\r", "\x1b\n"):  # Alt+Enter
+        known[sequence] = (Keys.ControlJ,)
+    for sign in _SIGNS:
+        if not isinstance(known.get(f"\x1b{sign}"), tuple):
+            name = sign.lower() if sign.isalnum() else _character_to_key(sign)
+            known[f"\x1b{sign}"] = (_Key(f"alt+shift+{name}" if sign.isupper() else f"alt+{name}"),)

@@ -7,9 +7,11 @@ from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui.widgets.bars import Keyed, KeyHint
 from tui.widgets.readout.layout import Line, lines
 from tui.widgets.readout.values import Reading
 
@@ -21,13 +23,17 @@ STYLES = (
 )  # fmt: skip
 
 
-class Readout(Widget, can_focus=True):
+class Readout(Keyed, Widget, can_focus=True):
     """Figures from top to bottom, the most important first; what there is no room for is reached with the keys.
 
-    With focus, Up and Down choose a figure, and its definition stands at the bottom.
+    With focus, Up and Down choose a figure, and its definition stands at the bottom. Esc is told with ``Left``.
     """
 
+    class Left(Message):
+        """Somebody is done with the figures."""
+
     ALLOW_SELECT = False
+    KEYS: ClassVar[tuple[KeyHint, ...]] = (("Esc", "Back"), ("↑ ↓", "Choose a figure"), ("Home End", "First and last"))
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "choose(-1)", "Figure above", show=False),
         Binding("down,j", "choose(1)", "Figure below", show=False),
@@ -67,6 +73,13 @@ class Readout(Widget, can_focus=True):
         """Show ``reading``. Rows that are the same as before are not painted again."""
         self._reading = reading
         self._draw()
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "escape":
+            event.stop()
+            self.post_message(self.Left())
+        else:
+            await super()._on_key(event)
 
     def action_choose(self, by: int) -> None:
         """Choose the figure so many below."""

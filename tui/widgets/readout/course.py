@@ -1,10 +1,13 @@
 """One generation from its submission to its end: what it is doing, and where its time to first text goes."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from localinfer.metrics import seconds
 from localinfer.types import Event, Loading, Metrics, Piece, Prefilled, Queued
 from tui.widgets.readout.values import Parts, Phase
+
+if TYPE_CHECKING:
+    from localinfer.models.plan import MemoryPlan
 
 
 class Measured(Protocol):
@@ -19,12 +22,21 @@ class Measured(Protocol):
         """Whether it has ended, in whatever way."""
 
 
-class Course:
-    """A generation that was submitted at ``begun_ns``, and its events so far."""
+class Kept(NamedTuple):
+    """A reply of the past, of which there are its figures."""
 
-    def __init__(self, generation: Measured, begun_ns: int) -> None:
+    metrics: Metrics
+    over: bool = True
+
+
+class Course:
+    """A generation that was submitted at ``begun_ns``, and its events so far. ``plan`` is how the model lay in memory
+    that wrote it, where that is known."""
+
+    def __init__(self, generation: Measured, begun_ns: int = 0, plan: "MemoryPlan | None" = None) -> None:
         self._generation = generation
         self._begun_ns = begun_ns
+        self.plan = plan
         self._final: Metrics | None = None
         self._started = False
         self.progress: float | None = None
@@ -63,7 +75,7 @@ class Course:
     def phase(self, *, loading: bool) -> Phase:
         """What it is doing, as of the last ``metrics``. ``loading``: the engine says that it loads a model."""
         if self.over:
-            return "loading" if loading else "done"
+            return "done"
         if self._started:
             return "decode"
         if self.prefilled is not None:

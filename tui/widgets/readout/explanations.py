@@ -33,6 +33,12 @@ EXPLANATIONS = {
     ),
     "tokens": Explanation("tokens", "the prompt’s, with everything the chat template adds, and the reply’s"),
     "context": Explanation("context", "tokens in use of those the model was loaded for; the bar shows what they are"),
+    "system": Explanation("system", "tokens of the system prompt, without what the chat template puts around it"),
+    "earlier": Explanation(
+        "history", "tokens of the rest of the prompt: the messages, and what the chat template adds to them"
+    ),
+    "reply": Explanation("reply", "tokens of the reply that is being written, or of the last one; thinking counts"),
+    "room": Explanation("free", "tokens of the context that are not in use yet"),
     "reused": Explanation("cached", "tokens of the last prompt that were reused instead of computed again"),
     "speculation": Explanation("speculation", "what drafts tokens that the model only checks, or why nothing does"),
     "acceptance": Explanation("acceptance rate", "accepted ÷ drafted tokens of speculative decoding"),
@@ -41,13 +47,17 @@ EXPLANATIONS = {
         "tokens per pass = 1 + accepted ÷ drafts"
     ),
     "roofline": Explanation(
-        "roofline", "bytes read per token (weights touched + KV at this depth) × passes per second ÷ the bandwidth of "
-        "the memory; ≈ where that is the published one; over 100 % when caches help"
+        "roofline", "bytes a token reads (weights touched, and the KV cache at this depth) × passes per second ÷ the "
+        "device’s bandwidth; ≈ where that is the published one; over 100 % when caches help"
     ),
-    "memory": Explanation(
-        "memory", "the model’s weights, KV cache and the rest it needs as planned from its file; other apps and "
-        "what is free as the system says now"
+    "memory": Explanation("memory", "how much of this device’s memory is free, as the system says now"),
+    "weights": Explanation("model", "the weights that lie in this memory, as planned from the model’s file"),
+    "kv": Explanation(
+        "KV", "the KV cache for the whole context in this memory, recurrent states too, as planned; it is taken at "
+        "once, however little of it is in use"
     ),
+    "other": Explanation("other", "compute buffers and what else the model needs in this memory, as planned"),
+    "apps": Explanation("apps", "what other programs hold: in use as the system says, without what the model takes"),
     "placement": Explanation("machine", "where the model runs, as measured after loading, and the threads in use now"),
     "cpu": Explanation("CPU", "how busy the cores are that localinfer may use, and the processor’s temperature"),
     "gpu": Explanation("GPU", "how busy it is, its temperature and the power it draws, as its driver says"),

@@ -28,6 +28,15 @@ def number(value: float | None) -> str:
     return f"{value:,.{digits}f}"
 
 
+def getting(phase: str, progress: float | None) -> str:
+    """What is done to have a model: "loading 43 %"; "" where nothing is."""
+    if phase == "checking":
+        return "checking …"
+    if phase == "loading":
+        return f"loading {percent(progress)}" if progress is not None else "loading …"
+    return ""
+
+
 def rate(value: float | None) -> str:
     """Tokens per second: "9.8 tok/s", "118 tok/s"."""
     return f"{number(value)} tok/s"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tui.widgets.readout import bars, figures
 from tui.widgets.readout.figures import DASH
-from tui.widgets.readout.rows import Row, Span, cell_len, fit, pair, row, words, wrap
+from tui.widgets.readout.rows import Row, Span, cell_len, fit, named, pair, row, words, wrap
 from tui.widgets.readout.values import DeviceMemory, Reading
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ def memory(device: DeviceMemory, width: int) -> list[Row]:
     shares = [(float(size or 0), *glyph) for size, glyph in zip(sizes, (_WEIGHTS, _KV, _OTHER, _APPS), strict=True)]
     model, kv, other = (figures.size(size or None) for size in sizes[:3])
     entries = [
-        _named(_WEIGHTS, "model", model),
-        _named(_KV, "KV", kv),
-        _named(_OTHER, "other", other),
-        _named(_APPS, "apps", figures.size(device.programs_bytes)),
+        named("weights", _WEIGHTS, "model", model),
+        named("kv", _KV, "KV", kv),
+        named("other", _OTHER, "other", other),
+        named("apps", _APPS, "apps", figures.size(device.programs_bytes)),
     ]
     if (width - 2) // 2 >= _ENTRY:
-        legend = [pair("memory", width, entries[0], entries[1]), pair("memory", width, entries[2], entries[3])]
+        legend = [pair(width, entries[0], entries[1]), pair(width, entries[2], entries[3])]
     else:
-        legend = [row("memory", width, name, [Span(size)]) for name, size in entries]
+        legend = [row(one.figure, width, one.name, [Span(one.value)]) for one in entries]
     return [
         row("memory", width, [Span(words(device.name), "title")], [Span(_free(device), "strong")]),
         bars.stacked("", width, [*shares, (float(rest), bars.EMPTY, "empty")]),
@@ -47,6 +47,7 @@ def machine(reading: Reading, width: int) -> list[Row]:
     """Where the model runs and how the machine is doing. What it cannot be asked for is left out."""
     threads = f" ×{reading.threads}" if reading.threads and reading.placement == "CPU" else ""
     place = f"{words(reading.placement)}{threads}" if reading.placement else DASH
+    place = figures.getting(reading.phase, reading.load_progress) or place
     place = fit(place, min(cell_len(place), max(0, width - len("Machine "))))
     rows = [row("placement", width, [Span("Machine", "title")], [Span(place, "strong")])]
     pulse = reading.pulse
@@ -75,10 +76,6 @@ def trouble(reading: Reading, width: int) -> list[Row]:
     told = words(reading.pulse.power.throttled) if reading.pulse is not None else ""
     lines = wrap(told[:1].upper() + told[1:], width)[:TROUBLE]
     return [row("power", width, [Span(line, "warning")]) for line in lines]
-
-
-def _named(glyph: Span, name: str, value: str) -> tuple[tuple[Span, ...], str]:
-    return (glyph, Span(f" {name}", "label")), value
 
 
 def _free(device: DeviceMemory) -> str:

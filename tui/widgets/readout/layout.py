@@ -13,7 +13,7 @@ _MOST_MEANING = 6
 
 def draw(reading: Reading, width: int) -> list[list[Row]]:
     """All sections, the most important first, as rows of ``width`` cells."""
-    return [
+    drawn = [
         sections.time_to_first_text(reading, width),
         sections.speed(reading, width),
         sections.context(reading, width),
@@ -22,6 +22,7 @@ def draw(reading: Reading, width: int) -> list[list[Row]]:
         *(hardware.memory(device, width) for device in reading.memory),
         hardware.machine(reading, width),
     ]
+    return [section for section in drawn if section]
 
 
 def lines(reading: Reading, width: int, height: int, chosen: int | None) -> tuple[list[Line], int]:
@@ -34,13 +35,16 @@ def lines(reading: Reading, width: int, height: int, chosen: int | None) -> tupl
         rows = _calm(drawn, height)[: max(0, height - len(trouble))] + trouble
         return [_line(one, width) for one in rows[:height]], 0
     rows = _joined(drawn, height) + trouble
-    stops = [index for index, one in enumerate(rows) if one.figure]
+    stops = [(index, place) for index, one in enumerate(rows) for place in range(len(one.figures))]
     chosen = min(chosen, len(stops) - 1)
-    at = stops[chosen]
-    meaning = _meaning(rows[at].figure, inner)[: max(0, height - 1)]
+    at, place = stops[chosen]
+    meaning = _meaning(rows[at].figures[place], inner)[: max(0, height - 1)]
     room = max(0, height - len(meaning))
     start = max(0, min(at - room // 2, len(rows) - room))
-    shown = [_line(one, width, chosen=start + number == at) for number, one in enumerate(rows[start : start + room])]
+    shown = [
+        _line(one, width, place if start + number == at else None)
+        for number, one in enumerate(rows[start : start + room])
+    ]
     shown += [_line(BLANK, width)] * (room - len(shown))
     return shown + [_line(one, width) for one in meaning], chosen
 
@@ -81,14 +85,22 @@ def _meaning(figure: str, width: int) -> list[Row]:
     return [head, *(row("", width, [Span(line)]) for line in told)]
 
 
-def _line(one: Row, width: int, *, chosen: bool = False) -> Line:
+def _line(one: Row, width: int, chosen: int | None = None) -> Line:
+    """A row between its margins; the figure in it that is ``chosen`` has the mark before it."""
     margin = Span(" " * _MARGIN)
     if width < 2 * _MARGIN:
         return (Span(" " * width),)
     spans = one.spans or (Span(" " * (width - 2 * _MARGIN)),)
-    if not chosen:
+    if chosen is None:
         return (margin, *spans, margin)
-    marked = tuple(
-        Span(span.text, "chosen" if span.style in ("label", "title", "value") else span.style) for span in spans
-    )
-    return (Span(MARK, "chosen"), *marked, margin)
+    if not one.second:
+        return (Span(MARK, "chosen"), *map(_marked, spans), margin)
+    first, gap, second = spans[: one.gap], spans[one.gap : one.gap + 1], spans[one.gap + 1 :]
+    if chosen == 0:
+        return (Span(MARK, "chosen"), *map(_marked, first), *gap, *second, margin)
+    mark = tuple(Span(f"{span.text[:-1]}{MARK}", "chosen") for span in gap)
+    return (margin, *first, *mark, *map(_marked, second), margin)
+
+
+def _marked(span: Span) -> Span:
+    return Span(span.text, "chosen" if span.style in ("label", "title", "value") else span.style)

@@ -62,10 +62,10 @@ def _parts(reading: Reading) -> list[tuple[int, str]]:
     """What can be said, in the order of the line; the lower its number, the longer it stays."""
     elapsed = figures.seconds(reading.elapsed_s)
     match reading.phase:
-        case "loading":
-            progress = f" {figures.percent(reading.load_progress)}" if reading.load_progress is not None else ""
-            first = [(0, f"loading{progress}")]
-            first += [(1, elapsed)] if reading.elapsed_s is not None else []
+        case "checking" | "loading":
+            first = [(0, figures.getting(reading.phase, reading.load_progress))]
+            over = reading.metrics is not None and reading.metrics.ttft_s is not None
+            first += [(1, f"TTFT {elapsed}" if over else elapsed)] if reading.elapsed_s is not None else []
         case "queued":
             first = [(0, f"queued, {reading.ahead:,} ahead" if reading.ahead else "queued"), (1, elapsed)]
         case "prefill":
@@ -78,6 +78,8 @@ def _parts(reading: Reading) -> list[tuple[int, str]]:
         case "done":
             mean = reading.metrics.tps if reading.metrics else None
             first = [(0, f"{figures.number(mean):>4} tok/s"), (1, f"TTFT {elapsed}")]
+        case "none":
+            first = [(0, "no model is loaded")]
         case _:
             first = [(0, "ready")]
     return first + _standing(reading)

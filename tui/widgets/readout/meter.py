@@ -3,10 +3,10 @@
 One meter follows one conversation: one generation at a time, with what the model and the machine say of themselves.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from localinfer.types import EngineStatus, Event, Metrics, Piece
-from tui.widgets.readout.course import Course, Measured
+from tui.widgets.readout.course import Course, Kept, Measured
 from tui.widgets.readout.memory import memory
 from tui.widgets.readout.pace import Pace
 from tui.widgets.readout.values import Budget, Parts, Phase, Reading
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class Meter:
-    """Makes readings: ``choose`` a model, ``begin`` with a generation, ``observe`` its events, ``read`` at any time."""
+    """Makes readings: ``choose`` a model, ``begin`` with a generation or ``recall`` a reply, ``observe`` events,
+    ``read`` at any time."""
 
     def __init__(self) -> None:
         self._pace = Pace()
@@ -28,19 +29,23 @@ class Meter:
 
     def choose(self, plan: "MemoryPlan | None", placement: str = "", drafter: str = "", speculation: str = "") -> None:
         """Another model is used from here on: its plan if there is one, where it runs in words, what drafts for it (""
-        for nothing) and, in a few words, why not. The figures of the one before are forgotten."""
+        for nothing) and, in a few words, why not. The figures stay those of the last reply."""
         self._plan, self._placement = plan, placement
         self._drafter, self._speculation = drafter, speculation
-        self._pace, self._course = Pace(), None
 
     def hold(self, budget: Budget | None) -> None:
         """What the context holds while nothing runs: another conversation was opened, or this one was changed. Its
-        ``system`` is also that of the next generation."""
+        ``system`` is also that of the next generation. None: not known."""
         self._held = budget
+
+    def recall(self, metrics: Metrics | None) -> None:
+        """Another reply is looked at, of which ``metrics`` was kept; None: there is no reply, or nothing of it was
+        measured. The speed of the last minute stays."""
+        self._course = Course(Kept(metrics)) if metrics is not None else None
 
     def begin(self, generation: Measured, now_ns: int) -> None:
         """``generation`` was submitted at ``now_ns``."""
-        self._course = Course(generation, now_ns)
+        self._course = Course(generation, now_ns, self._plan)
         self._pace.begin()
 
     def observe(self, event: Event) -> None:
@@ -50,13 +55,22 @@ class Meter:
         if isinstance(event, Piece):
             self._pace.take(event)
 
-    def read(self, now_ns: int, status: EngineStatus | None = None, pulse: "Pulse | None" = None) -> Reading:
-        """What is to be shown at ``now_ns``."""
+    def read(
+        self,
+        now_ns: int,
+        status: EngineStatus | None = None,
+        pulse: "Pulse | None" = None,
+        *,
+        getting: Literal["checking", "loading"] | None = None,
+        progress: float | None = None,
+    ) -> Reading:
+        """What is to be shown at ``now_ns``. ``getting`` says what is being done to have a model, and ``progress`` (0
+        to 1) how far that is."""
         course = self._course
         settled = course is None or course.over
         metrics = course.metrics() if course else None
-        loading = status is not None and status.state == "loading"
-        phase: Phase = course.phase(loading=loading) if course else "loading" if loading else "idle"
+        loading = getting == "loading" or (status is not None and status.state == "loading")
+        phase = self._phase(status, getting, loading=loading)
         elapsed_s = course.elapsed_s(metrics, now_ns) if course and metrics else None
         live_tps = self._pace.live_tps(now_ns) if phase == "decode" else None
         second, history = self._pace.history(self._pace.until_ns(now_ns) if phase == "decode" else now_ns)
@@ -65,7 +79,7 @@ class Meter:
         return Reading(
             phase=phase,
             metrics=metrics,
-            load_progress=course.progress if course and phase == "loading" else None,
+            load_progress=self._progress(progress) if phase == "loading" else None,
             ahead=course.queued.ahead if course and course.queued and phase == "queued" else None,
             prompt_tokens=metrics.prompt_tokens if metrics else None,
             prefilled=course.prefilled.done_tokens if course and course.prefilled else None,
@@ -84,6 +98,19 @@ class Meter:
             placement=self._placement or (status.model.placement if status and status.model else ""),
         )
 
+    def _phase(self, status: EngineStatus | None, getting: Phase | None, *, loading: bool) -> Phase:
+        if self._course is not None and not self._course.over:
+            return self._course.phase(loading=loading)
+        if loading or getting is not None:
+            return "loading" if loading else "checking"
+        if self._course is not None:
+            return "done"
+        return "idle" if status is not None and status.state in ("idle", "ready") else "none"
+
+    def _progress(self, told: float | None) -> float | None:
+        course = self._course
+        return told if told is not None or course is None or course.over else course.progress
+
     def _budget(self, metrics: Metrics, status: EngineStatus | None) -> Budget | None:
         """What the context holds with this generation in it, as soon as its prompt was counted."""
         held = self._held
@@ -101,7 +128,8 @@ class Meter:
 
     def _roofline(self, metrics: Metrics | None, phase: Phase, live_tps: float | None) -> "Roofline | None":
         """By the live speed at this depth while it decodes, afterwards by the mean speed at the mean depth."""
-        if self._plan is None or metrics is None or not metrics.completion_tokens:
+        plan = self._course.plan if self._course else None
+        if plan is None or metrics is None or not metrics.completion_tokens:
             return None
         tokens = metrics.completion_tokens
         tps = live_tps if phase == "decode" else metrics.tps
@@ -110,4 +138,4 @@ class Meter:
         from localinfer.roofline import roofline
 
         depth = (metrics.prompt_tokens or 0) + (tokens if phase == "decode" else tokens // 2)
-        return roofline(self._plan, depth, tps * (tokens - metrics.accepted) / tokens)
+        return roofline(plan, depth, tps * (tokens - metrics.accepted) / tokens)

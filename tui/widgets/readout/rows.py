@@ -21,11 +21,19 @@ class Span(NamedTuple):
 
 class Row(NamedTuple):
     """One line. ``figure`` names what it shows, as ``explanations`` does; "" for a line that cannot be chosen.
-    ``spare``: it goes first where there is no room, because what it shows stands elsewhere too."""
+    ``spare``: it goes first where there is no room, because what it shows stands elsewhere too. ``second`` names what
+    the spans from number ``gap`` on show, the first of which is a gap."""
 
     figure: str
     spans: tuple[Span, ...]
     spare: bool = False
+    second: str = ""
+    gap: int = 0
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """What can be chosen in it."""
+        return tuple(figure for figure in (self.figure, self.second) if figure)
 
     @property
     def text(self) -> str:
@@ -65,13 +73,27 @@ def row(figure: str, width: int, left: Sequence[Span], right: Sequence[Span] = (
     return Row(figure, tuple(span for span in (*head, gap, *tail) if span.text))
 
 
-def pair(figure: str, width: int, first: tuple[Sequence[Span], str], second: tuple[Sequence[Span], str]) -> Row:
-    """Two entries side by side, each a name and a value flush right."""
+class Entry(NamedTuple):
+    """A figure that shares its row with another: what it is called, and its value."""
+
+    figure: str
+    name: tuple[Span, ...]
+    value: str
+
+
+def named(figure: str, glyph: Span, name: str, value: str) -> Entry:
+    """An entry whose part of a bar has ``glyph``."""
+    return Entry(figure, (glyph, Span(f" {name}", "label")), value)
+
+
+def pair(width: int, first: Entry, second: Entry) -> Row:
+    """Two entries side by side, their values flush right."""
     gap = min(2, max(0, width))
     half = max(0, width - gap) // 2
-    left = row("", half, first[0], [Span(first[1])])
-    right = row("", width - gap - half, second[0], [Span(second[1])])
-    return Row(figure, tuple(span for span in (*left.spans, Span(" " * gap), *right.spans) if span.text))
+    left = row("", half, first.name, [Span(first.value)]).spans
+    right = row("", width - gap - half, second.name, [Span(second.value)]).spans
+    between = (Span(" " * gap),) if gap else ()
+    return Row(first.figure, (*left, *between, *right), second=second.figure, gap=len(left))
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -6,7 +6,7 @@ moves while a reply comes.
 
 from tui.widgets.readout import bars, figures
 from tui.widgets.readout.figures import DASH
-from tui.widgets.readout.rows import Row, Span, pair, row, words, wrap
+from tui.widgets.readout.rows import Row, Span, named, pair, row, words, wrap
 from tui.widgets.readout.values import Reading
 
 # Glyph and style of each part of a bar; the legend shows the same.
@@ -27,7 +27,11 @@ def time_to_first_text(reading: Reading, width: int) -> list[Row]:
     metrics, parts = reading.metrics, reading.parts
     cached = metrics.cached_tokens if metrics else None
     rate = metrics.prefill_tps if metrics else None
-    load = f" {figures.percent(reading.load_progress)}" if reading.load_progress is not None else ""
+    growing = metrics is None or metrics.ttft_s is None
+    load = f" {figures.percent(reading.load_progress)}" if growing and reading.load_progress is not None else ""
+    elapsed = figures.seconds(reading.elapsed_s)
+    if reading.elapsed_s is None:
+        elapsed = figures.getting(reading.phase, reading.load_progress) or elapsed
     queue = f" · {reading.ahead:,} ahead" if reading.ahead else ""
     bar = [
         (parts.load_s or 0.0, *_LOAD),
@@ -37,7 +41,7 @@ def time_to_first_text(reading: Reading, width: int) -> list[Row]:
         (parts.first_s or 0.0, *_FIRST),
     ]
     return [
-        row("ttft", width, [Span("TTFT · first text", "title")], [Span(figures.seconds(reading.elapsed_s), "big")]),
+        row("ttft", width, [Span("TTFT · first text", "title")], [Span(elapsed, "big")]),
         bars.stacked("", width, bar),
         _part("load", width, _LOAD, f"load{load}", parts.load_s),
         _part("queue", width, _QUEUE, f"queue{queue}", parts.queue_s),
@@ -52,7 +56,7 @@ def speed(reading: Reading, width: int) -> list[Row]:
     """Tokens per second now and in the last minute, and the gaps between tokens."""
     metrics = reading.metrics
     mean = metrics.tps if metrics else None
-    now = reading.live_tps if reading.phase == "decode" else mean if reading.phase == "done" else None
+    now = reading.live_tps if reading.phase == "decode" else mean
     p50, p99 = (metrics.itl_p50_ms, metrics.itl_p99_ms) if metrics else (None, None)
     out = metrics.completion_tokens if metrics else None
     line = bars.spark(reading.history, width, reading.history_second)
@@ -93,8 +97,8 @@ def context(reading: Reading, width: int) -> list[Row]:
     return [
         row("context", width, [Span("Context", "title")], [Span(total, "warning" if full else "strong")]),
         bar,
-        pair("context", width, _named(_SYSTEM, "system", system), _named(_HISTORY, "history", history)),
-        pair("context", width, _named(_REPLY, "reply", reply), _named(_FREE, "free", free)),
+        pair(width, named("system", _SYSTEM, "system", system), named("earlier", _HISTORY, "history", history)),
+        pair(width, named("reply", _REPLY, "reply", reply), named("room", _FREE, "free", free)),
         row("reused", width, [Span("cached of the prompt", "label")], [Span(figures.count(cached))])._replace(
             spare=True
         ),
@@ -102,17 +106,17 @@ def context(reading: Reading, width: int) -> list[Row]:
 
 
 def speculation(reading: Reading, width: int) -> list[Row]:
-    """What drafts and what it gains, or why nothing does."""
+    """What drafts and what it gains, or why nothing does; no rows where nothing drafts and nothing is said of it."""
     title = Span("Speculation", "title")
-    if not reading.drafter:
-        rows = [row("speculation", width, [title], [Span("off" if reading.speculation else DASH, "strong")])]
-        return rows + [row("speculation", width, [Span(line, "label")]) for line in _reason(reading, width)]
     metrics = reading.metrics
+    if not reading.drafter and not (metrics and metrics.drafted):
+        rows = [row("speculation", width, [Span(line, "label")]) for line in _reason(reading, width)]
+        return [row("speculation", width, [title], [Span("off", "strong")]), *rows] if rows else []
     accepted = metrics.acceptance_rate if metrics else None
     drafted = metrics.drafted if metrics and metrics.drafted else None
     passes = 1 + metrics.accepted / metrics.drafts if metrics and metrics.drafts else None
     return [
-        row("speculation", width, [title], [Span(words(reading.drafter), "strong")]),
+        row("speculation", width, [title], [Span(words(reading.drafter) or DASH, "strong")]),
         row(
             "acceptance",
             width,
@@ -146,18 +150,18 @@ def _part(figure: str, width: int, glyph: Span, name: str, took_s: float | None)
     return row(figure, width, [glyph, Span(f" {name}", "label")], [Span(figures.seconds(took_s))])
 
 
-def _named(glyph: Span, name: str, value: str) -> tuple[tuple[Span, ...], str]:
-    return (glyph, Span(f" {name}", "label")), value
-
-
 def _fresh(reading: Reading) -> str:
     """Prompt tokens computed of those to be computed: "120/310", "310"."""
     metrics = reading.metrics
     if metrics is None or metrics.prompt_tokens is None or metrics.cached_tokens is None:
         return DASH
     total = metrics.prompt_tokens - metrics.cached_tokens
-    done = (reading.prefilled or 0) - metrics.cached_tokens
     whole = f"{total:,}"
+    if reading.prefilled is None and metrics.completion_tokens:  # a reply of the past
+        return whole
+    if reading.prefilled is None:
+        return f"{DASH}/{whole}"
+    done = reading.prefilled - metrics.cached_tokens
     return whole if done >= total else f"{max(0, done):>{len(whole)},}/{whole}"
 
 

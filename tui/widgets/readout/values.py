@@ -8,7 +8,7 @@ if TYPE_CHECKING:  # values only pass through here, and what makes them is not n
     from localinfer.machine.pulse import Pulse
     from localinfer.roofline import Roofline
 
-Phase = Literal["idle", "loading", "queued", "prefill", "decode", "done"]
+Phase = Literal["none", "checking", "loading", "idle", "queued", "prefill", "decode", "done"]
 HISTORY_S = 60
 
 
@@ -54,8 +54,8 @@ class DeviceMemory(Value, frozen=True):
 
 
 class Budget(Value, frozen=True):
-    """Where the tokens of a context go. ``history`` is the prompt without the system prompt; ``cached`` of the prompt
-    were reused, None where nothing has run yet."""
+    """Where the tokens of a context go. ``history`` is the prompt without the system prompt, ``reply`` what was written
+    after it; ``cached`` of the last prompt were reused, None where nothing has run yet."""
 
     context: int
     system: int = 0
@@ -77,11 +77,12 @@ class Budget(Value, frozen=True):
 class Reading(Value, frozen=True):
     """Everything the readout shows at one moment. Not measured: None.
 
-    ``load_progress`` is 0 to 1. ``prefilled`` of ``prompt_tokens`` are processed. ``elapsed_s`` is TTFT, growing until
-    the first text. ``live_tps`` is the speed of the last two seconds. ``history`` is tokens per second of each of the
-    last seconds, None where nothing was decoded; the last entry is the second ``history_second`` of the clock.
-    ``drafter`` is what drafts, "" for nothing; ``speculation`` says in a few words why, or what else there is to say.
-    ``gain`` is tokens per second ÷ those of plain decoding.
+    ``phase`` is "none" where no model is there, "checking" while it is looked at before it is loaded; the figures are
+    those of the last reply meanwhile. ``load_progress`` is 0 to 1. ``prefilled`` of ``prompt_tokens`` are processed.
+    ``elapsed_s`` is TTFT, growing until the first text. ``live_tps`` is the speed of the last two seconds. ``history``
+    is tokens per second of each of the last seconds, None where nothing was decoded; the last entry is the second
+    ``history_second`` of the clock. ``drafter`` is what drafts, "" for nothing; ``speculation`` says in a few words
+    why, or what else there is to say. ``gain`` is tokens per second ÷ those of plain decoding.
     """
 
     phase: Phase = "idle"

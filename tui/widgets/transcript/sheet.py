@@ -23,6 +23,7 @@ from tui.widgets.transcript.plain import PlainText, indented
 from tui.widgets.transcript.values import ShownTurn
 
 INDENT = 2  # cells that reasoning and a summary stand in from the text
+RULE = "┄┄ "
 BLANK = Strip([], 0)
 BEFORE, AFTER = "\u2039", "\u203a"  # round a branch's number
 
@@ -194,7 +195,11 @@ class Sheet:
     def _omission(self, width: int, palette: Palette) -> Sequence[Strip]:
         if (mark := self.shown.omission) is None:
             return ()
-        rule = plain(f"┄┄ {words.omission(mark)}", width, palette.note)
+        said = plain(words.omission(mark), max(1, width - len(RULE)), palette.note)
+        before = (RULE, *[" " * len(RULE)] * (len(said) - 1))
+        rule = [
+            Strip([Segment(one, palette.note), *line]).crop(0, width) for one, line in zip(before, said, strict=True)
+        ]
         last = rule[-1]
         if (room := width - last.cell_length) > 1:
             rule[-1] = Strip([*last, Segment(" " + "┄" * (room - 1), palette.note)], width)

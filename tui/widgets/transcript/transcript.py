@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tui.text.markdown import CodeBlock
+from tui.widgets.bars import Keyed, KeyHint
 from tui.widgets.transcript.layout import START, Place
 from tui.widgets.transcript.pace import Pace
 from tui.widgets.transcript.sheet import Part
@@ -25,9 +26,23 @@ def _binding(keys: str, action: str, description: str, name: str, shown: str | N
     return Binding(keys, action, description, show=False, key_display=shown, id=f"transcript.{name}")
 
 
-class Transcript(BookView):
-    """A branch of a conversation and a reply that grows at its end."""
+class Transcript(Keyed, BookView):
+    """A branch of a conversation and a reply that grows at its end.
 
+    With the focus a turn is marked, at first the last in view: keys act on it. Without turns it takes no focus.
+    """
+
+    KEYS: ClassVar[tuple[KeyHint, ...]] = (
+        ("Esc", "Back"),
+        ("↑ ↓", "Scroll"),
+        ("j k", "Message"),
+        ("c", "Copy"),
+        ("y", "Code"),
+        ("r", "Retry"),
+        ("e", "Edit"),
+        ("[ ]", "Branch"),
+        ("Enter", "Thinking"),
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         _binding("up", "rows(-1)", "Scroll up", "up"),
         _binding("down", "rows(1)", "Scroll down", "down"),
@@ -193,15 +208,8 @@ class Transcript(BookView):
 
     def action_turn(self, step: int) -> None:
         """Walk to the turn before or after the marked one; at first to the last that is in view."""
-        turns = self._book.turns
-        if not turns:
-            return
-        if self.selected is None:
-            line = self.line_at(self.scrollable_size.height - 1)
-            target = line.turn if line is not None else len(turns) - 1
-        else:
-            target = self.selected + step
-        if 0 <= target < len(turns):
+        target = self._last_in_view() if self.selected is None else self.selected + step
+        if target is not None and 0 <= target < len(self._book.turns):
             self._mark(target)
             self.reveal(target)
 
@@ -243,21 +251,44 @@ class Transcript(BookView):
             self.post_message(self.BranchRequested(self._book.turns[turn].turn.id, step))
 
     def action_retry(self) -> None:
-        """Ask for the marked reply to be made anew, or the one to the marked message; else the last."""
+        """Ask for the marked reply to be made anew, or the one to the marked message."""
         turns = self._book.turns
-        after = range(self.selected, len(turns)) if self.selected is not None else self._backwards()
-        reply = next((turns[turn].turn.id for turn in after if turns[turn].turn.role == "assistant"), None)
+        after = turns[self.selected :] if self.selected is not None else ()
+        reply = next((shown.turn.id for shown in after if shown.turn.role == "assistant"), None)
         if reply is not None:
             self.post_message(self.RetryRequested(reply))
 
     def action_edit(self) -> None:
+        """Ask for the marked message to be edited, or the one that the marked reply answers."""
+        if self.selected is not None:
+            self.edit()
+
+    def edit(self) -> None:
         """Ask for the marked message to be edited, or the one that the marked reply answers; else the last."""
         turns = self._book.turns
         message = next((turns[turn].turn.id for turn in self._backwards() if turns[turn].turn.role == "user"), None)
         if message is not None:
             self.post_message(self.EditRequested(message))
 
-    # Mouse.
+    # Focus and mouse.
+
+    def allow_focus(self) -> bool:
+        """Whether there is anything to do here."""
+        return super().allow_focus() and bool(self._book.turns)
+
+    def on_focus(self, event: events.Focus) -> None:
+        """Show what the keys act on."""
+        if self.selected is None and not event.from_app_focus:
+            self._mark(self._last_in_view())
+
+    def on_blur(self) -> None:
+        """The mark goes with the focus, unless it is the terminal that has lost it."""
+        if self.app.app_focus:
+            self._mark(None)
+
+    def on_mouse_down(self) -> None:
+        """Text is going to be selected; a click marks the turn that it is on."""
+        self._mark(None)
 
     def on_click(self, event: events.Click) -> None:
         """A click marks a turn, opens what is folded, pages branches, goes to the end. The end of a drag does not."""
@@ -274,6 +305,10 @@ class Transcript(BookView):
                 self.post_message(self.BranchRequested(self._book.turns[line.turn].turn.id, int(step)))
 
     # Which turn is meant.
+
+    def _last_in_view(self) -> int | None:
+        line = self.line_at(self.scrollable_size.height - 1)
+        return line.turn if line is not None else len(self._book.turns) - 1 if self._book.turns else None
 
     def _backwards(self) -> Iterator[int]:
         last = self.selected if self.selected is not None else len(self._book.turns) - 1

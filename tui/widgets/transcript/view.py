@@ -74,6 +74,7 @@ class BookView(ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self, placeholder: str = "", *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self.placeholder = placeholder
+        self.end_key = "End"  # what goes to the end while the focus is elsewhere
         self.following = True
         self.selected: int | None = None
         self._book = Book()
@@ -270,7 +271,8 @@ class BookView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _with_mark(self, row: Strip, width: int) -> Strip:
         style = self._base + self._styles().below + Style.from_meta({"follow": True})
-        mark = Strip([Segment(f" {words.below(self._below)} ", style)]).crop(0, width)
+        key = "End" if self.has_focus else self.end_key
+        mark = Strip([Segment(f" {words.below(self._below, key)} ", style)]).crop(0, width)
         return Strip.join([row.crop(0, width - mark.cell_length), mark])
 
     def _bar(self, turn: int, part: Part) -> Segment:

@@ -65,8 +65,8 @@ def omission(mark: OmissionMark) -> str:
     """The line between what the model sees and what it no longer does."""
     turns = "1 turn" if mark.turns == 1 else f"{mark.turns:,} turns"
     verb = "is" if mark.turns == 1 else "are"
-    instead = "; it sees this summary instead" if mark.summary else ""
-    return f"{turns} before this {verb} left out of what the model sees{instead}"
+    what = "; the model sees this summary instead" if mark.summary else " of what the model sees"
+    return f"{turns} before this {verb} left out{what}"
 
 
 def ending(turn: Turn) -> str:
@@ -93,8 +93,8 @@ def branch(shown: ShownTurn) -> str:
     return f"{shown.branch}/{shown.branches}"
 
 
-def below(rows: int | None) -> str:
-    """What waits under the view; None: an unknown number of lines."""
+def below(rows: int | None, key: str) -> str:
+    """What waits under the view, and the key that goes there; None: an unknown number of lines."""
     if rows is None:
-        return "↓ new text · End"
-    return f"↓ {rows:,} new line{'s' * (rows != 1)} · End"
+        return f"↓ new text · {key}"
+    return f"↓ {rows:,} new line{'s' * (rows != 1)} · {key}"
