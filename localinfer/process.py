@@ -6,6 +6,7 @@ and writes them to its standard output; whatever its libraries print goes to its
 
 import contextlib
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -112,6 +113,9 @@ class Child(Generic[T]):
         assert self._process.stdout is not None
         self._channel = Channel(self._process.stdout, self._process.stdin)
         self.pid = self._process.pid
+        self._frames: queue.SimpleQueue[bytearray | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write, name="localinfer-frames", daemon=True)
+        self._writer.start()
 
     @staticmethod
     def _spawn(module: str, log: Path) -> subprocess.Popen[bytes]:
@@ -128,10 +132,27 @@ class Child(Generic[T]):
             )
 
     def send(self, value: msgspec.Struct) -> None:
-        """Write one frame; silently dropped when the child is gone: the reader of reports learns of that."""
-        frame = self._channel.frame(value)
-        with contextlib.suppress(OSError, ValueError):
-            self._channel.write(frame)
+        """Have one frame written, in order, without waiting for a child that does not read.
+
+        Silently dropped when the child is gone: the reader of reports learns of that.
+        """
+        self._frames.put(self._channel.frame(value))
+
+    def _write(self) -> None:
+        """In a thread of its own: a stopped child leaves the pipe full, and who writes then waits.
+
+        Past the buffer of the stream, whose lock would be held meanwhile: the interpreter wants it when it ends.
+        """
+        descriptor = cast(IO[bytes], self._process.stdin).fileno()
+        gone = False
+        while (frame := self._frames.get()) is not None:
+            rest = memoryview(frame)
+            while rest and not gone:
+                try:
+                    rest = rest[os.write(descriptor, rest) :]
+                except OSError:
+                    gone = True
+        self._channel.close_writer()
 
     def reports(self) -> Iterator[T]:
         """Reports until the child is gone. A frame it could not have meant ends it."""
@@ -149,24 +170,25 @@ class Child(Generic[T]):
         """End it at once."""
         with contextlib.suppress(OSError):
             self._process.kill()
+        self._frames.put(None)
 
-    def close(self, timeout_s: float = 2.0) -> None:
-        """Let it see that the application is gone, wait, and end it if it does not go."""
-        self._channel.close_writer()
-        try:
-            self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            self._process.wait()
+    def close(self, timeout_s: float = 0.5) -> None:
+        """Let it see, after what was sent, that the application is gone, wait, and end it if it does not go."""
+        self._reap(timeout_s)
 
-    def death(self) -> Death:
-        """Reap the child and say how it ended. Call when ``reports`` has ended."""
-        self._channel.close_writer()
+    def _reap(self, timeout_s: float) -> int:
+        self._frames.put(None)
         try:
-            code = self._process.wait(2.0)
+            code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
             code = self._process.wait()
+        self._writer.join(timeout_s)  # its pipe is broken now, unless the child has left it to another process
+        return code
+
+    def death(self) -> Death:
+        """Reap the child and say how it ended. Call when ``reports`` has ended."""
+        code = self._reap(2.0)
         cast(IO[bytes], self._process.stdout).close()
         tail = log_tail(self.log)
         killed = code == -int(getattr(signal, "SIGKILL", 9))

@@ -124,6 +124,40 @@ def test_sending_to_a_child_that_has_gone_is_harmless(start: Start) -> None:
     child.kill()
 
 
+@posix
+def test_a_stopped_child_keeps_nobody_waiting(start: Start) -> None:
+    child = start("echo")
+    reports = child.reports()
+    child.send(Frame(number=1))
+    next(reports)
+    os.kill(child.pid, signal.SIGSTOP)
+    begun = time.monotonic()
+    for number in range(8):
+        child.send(Frame(data=bytes(1_000_000), number=number))
+    assert time.monotonic() - begun < 0.4
+    os.kill(child.pid, signal.SIGCONT)
+    assert [next(reports).number for _ in range(8)] == [*range(8)], "all are written, in order, once it reads again"
+    os.kill(child.pid, signal.SIGSTOP)
+    child.send(Frame(data=bytes(1_000_000)))
+    begun = time.monotonic()
+    child.close()
+    assert time.monotonic() - begun < 1.5
+    assert not child.alive()
+    assert "localinfer-frames" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_what_was_sent_before_it_is_closed_arrives(start: Start) -> None:
+    child = start("echo")
+    reader = threading.Thread(target=lambda: seen.extend(child.reports()))
+    seen: list[Frame] = []
+    reader.start()
+    for number in range(50):
+        child.send(Frame(data=bytes(10_000), number=number))
+    child.close(timeout_s=10)
+    reader.join()
+    assert [frame.number for frame in seen] == [*range(50)]
+
+
 # How a child ends
 
 

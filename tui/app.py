@@ -27,6 +27,7 @@ from tui.text.clean import clean
 
 if TYPE_CHECKING:
     from textual.command import Provider
+    from textual.driver import Driver
 
     from localinfer.downloads import Download, Downloads
     from tui.screens.chat import ChatScreen
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
 RECENT = 30
 TWICE_S = 3.0
 HANG_UP_S = 1.0
+ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+HANG_UP = getattr(signal, "SIGHUP", signal.SIGTERM)
 
 
 class LocalInfer(App[None]):
-    """``failure`` is what it did not survive, ``terminated`` whether a signal ended it. Both are for the caller."""
+    """``failure`` is what it did not survive, ``ended_by`` the signal that ended it. Both are for the caller."""
 
     TITLE = "localinfer"
     CSS = """
@@ -55,7 +58,8 @@ class LocalInfer(App[None]):
         self.session = Session()
         self.engines = Engines()
         self.failure: Exception | None = None
-        self.terminated = False
+        self._home: ChatScreen | None = None
+        self.ended_by: signal.Signals | None = None
         self._interrupted_s = -TWICE_S
         for one in theme.OURS:
             self.register_theme(one)
@@ -120,30 +124,56 @@ class LocalInfer(App[None]):
         """Show the chat at once; everything slow comes after the first paint."""
         from tui.screens.chat import ChatScreen
 
-        for name in ("SIGTERM", "SIGHUP"):
-            if hasattr(signal, name):
-                with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not on every system
-                    asyncio.get_running_loop().add_signal_handler(getattr(signal, name), self._end)
         if not self.is_headless and _has_terminal():
             self.set_interval(HANG_UP_S, self._look_at_terminal)
-        self.push_screen(ChatScreen(self))
+        self._home = ChatScreen(self)
+        self.push_screen(self._home)
 
     def _look_at_terminal(self) -> None:
         """A terminal that went away without a signal would be read in vain, over and over."""
         if not _has_terminal():
-            self._end()
+            self._end(HANG_UP)
 
-    def _end(self) -> None:
-        self.terminated = True
-        self.exit()
+    def obey_signals(self) -> None:
+        """From here until the process is gone, what asks it to end does so through the application, once: while it
+        leaves, more of them change nothing. Call before ``run``, in the main thread."""
+        for number in ENDING:
+            signal.signal(number, self._end)
+
+    def _end(self, number: int, _frame: object = None) -> None:
+        if self._exit:
+            return
+        self.ended_by = signal.Signals(number)
+        if self._loop is None:
+            self.exit()
+        else:  # it may be waiting for something to happen: a signal alone does not wake it
+            self._loop.call_soon_threadsafe(self.exit)
+
+    def get_driver_class(self) -> "type[Driver]":
+        """Textual's, with what it lacks to leave every terminal as it was."""
+        found = super().get_driver_class()
+        if sys.platform != "win32":
+            from textual.drivers.linux_driver import LinuxDriver
+
+            from tui.driver import TerminalDriver
+
+            return TerminalDriver if found is LinuxDriver else found
+        return found
+
+    def give_back_terminal(self) -> None:
+        """The last resort after ``run``: whatever it ended with, the terminal is what it was. Else nothing is done."""
+        if (give_back := getattr(self._driver, "give_back", None)) is not None:
+            give_back()
 
     def close(self) -> None:
         """End everything that still runs, once the terminal is back to what it was. May take a few seconds."""
         if "downloads" in self.__dict__:
             self.downloads.close()
         self.engines.close()
+        if self._home is not None:
+            self._home.talk.close()
         self.history.close()
-        if self.failure is None and not self.terminated:  # else the next start goes on from here
+        if self.failure is None and self.ended_by is None:  # else the next start goes on from here
             self.session.close()
 
     def _handle_exception(self, error: Exception) -> None:

@@ -4,6 +4,7 @@ Everything slow runs in threads. It knows ``Engines`` and no widget; ``changed``
 """
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Literal
 
@@ -28,6 +29,10 @@ class DeskState(Value, frozen=True):
     notice: str = ""
 
 
+class Superseded(LocalInferError):
+    """Another model was chosen since: nothing that a person need be told."""
+
+
 class Desk:
     """The model in use."""
 
@@ -39,6 +44,7 @@ class Desk:
         self._changed = changed
         self._task: asyncio.Task[Opened] | None = None
         self._begun = asyncio.Event()
+        self._superseded = threading.Event()  # of the last choice: set when another is made
         self._asked: LoadOptions | None = None  # what the model in use was loaded for
 
     @property
@@ -71,14 +77,18 @@ class Desk:
                 if (engine := self.engine) is not None and self.suits(parameters):
                     return engine
                 self.use(self.reference, parameters)
-            assert self._task is not None
+            task = self._task
+            assert task is not None
             begun = asyncio.ensure_future(self._begun.wait())
-            await asyncio.wait({self._task, begun}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
             begun.cancel()
-            if (engine := self.engine) is not None:
+            if task is not self._task:  # another model was chosen meanwhile
+                continue
+            if task.done():
+                return task.result()
+            if (engine := self.engines.loading) is not None:
                 return engine
-            if self._task.done():
-                return self._task.result()
+            await asyncio.wait({task}, timeout=0.05)
 
     def use(
         self, reference: str | None, parameters: Parameters, *, force: bool = False, exact: bool = False
@@ -90,6 +100,8 @@ class Desk:
         """
         before = self._task
         self._begun = asyncio.Event()
+        self._superseded.set()
+        self._superseded = threading.Event()
         work = self._use(before, reference, parameters, force=force or self._start.force, exact=exact)
         self._task = asyncio.create_task(work)
         self._task.add_done_callback(_seen)
@@ -111,6 +123,7 @@ class Desk:
         exact: bool,
     ) -> Opened:
         options = self.options(parameters)
+        superseded = self._superseded
         if before is not None:
             await asyncio.gather(before, return_exceptions=True)
         loop = asyncio.get_running_loop()
@@ -123,9 +136,12 @@ class Desk:
             name = reference if reference is not None else await aside(lambda: self._usual(options))
             prospect, notice = await self._prepared(name, options, force=force, exact=exact)
             self._set(DeskState(phase="loading", name=prospect.name))
-            engine = await aside(lambda: self.engines.switch(prospect, progress))
+            if superseded.is_set():
+                raise Superseded(f"Another model was chosen before {prospect.name} was loaded.")
+            engine = await aside(lambda: self._switch(prospect, progress, superseded))
         except LocalInferError as error:
-            self._set(DeskState(phase="failed", name=self.state.name, error=error))
+            if not superseded.is_set():
+                self._set(DeskState(phase="failed", name=self.state.name, error=error))
             raise
         self.reference, self._asked = name, options
         self._set(DeskState(phase="ready", name=prospect.name, notice=notice))
@@ -142,6 +158,14 @@ class Desk:
             fewer = msgspec.structs.replace(options, context=usual)
             prospect = await aside(lambda: self.engines.prepare(name, fewer, force=force))
             return prospect, f"{error.message} It is loaded with what fits."
+
+    def _switch(self, prospect: Prospect, progress: Callable[[float], None], superseded: threading.Event) -> Opened:
+        from localinfer.models.progress import Stopped, stoppable
+
+        try:
+            return self.engines.switch(prospect, stoppable(progress, superseded))
+        except Stopped:
+            raise Superseded(f"Another model was chosen while {prospect.name} was loaded.") from None
 
     def _usual(self, options: LoadOptions) -> str:
         """The person's own choice, else the best model that is here. Raises ``ModelNotFound``."""

@@ -8,13 +8,17 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.app import ComposeResult
+from textual.command import CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.fuzzy import Matcher
+from textual.widgets import LoadingIndicator
 
 from localinfer.history.values import Conversation
 from tui import keys
 from tui.text.clean import clean
+from tui.widgets.entry import Entry as Typed
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -22,6 +26,10 @@ if TYPE_CHECKING:
 MOST_MATCHES = 50
 _AROUND, _LEAST = 9, 3  # lines over, under and around the list, and of it
 _WIDTH = 68  # cells of a line: what fits a terminal of 80 columns
+
+
+class Query(Typed, CommandInput):
+    """The palette's own input, for foreign text."""
 
 
 class Palette(CommandPalette):
@@ -32,12 +40,11 @@ class Palette(CommandPalette):
         visibility: visible; width: {_WIDTH + 8}; max-width: 98%; height: auto; margin-top: 2;
         background: $surface; border: round $primary; padding: 0 1; overflow: hidden;
     }}
-    Palette SearchIcon {{ display: none; }}
     Palette #--input, Palette #--input.--list-visible {{ border: none; height: 1; margin: 0 0 1 1; }}
     Palette CommandInput, Palette CommandInput:focus {{ border: none; height: 1; padding: 0; }}
     Palette #--results {{ overlay: none; height: auto; }}
     Palette CommandList, Palette CommandList:focus {{
-        border: none; height: auto; visibility: visible; scrollbar-size-vertical: 1;
+        border: none; height: auto; visibility: visible; scrollbar-size-vertical: 1; min-width: 8;
     }}
     Palette CommandList > .option-list--option {{ padding: 0 1; text-style: none; }}
     Palette CommandList > .option-list--option-highlighted {{
@@ -48,6 +55,14 @@ class Palette(CommandPalette):
 
     def __init__(self, provider: type[Provider]) -> None:
         super().__init__([provider], placeholder="Find an action, a conversation, a model, a theme")
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="--container"):
+            with Horizontal(id="--input"):
+                yield Query(placeholder=self._placeholder, select_on_focus=False)
+            with Vertical(id="--results"):
+                yield CommandList()
+                yield LoadingIndicator()
 
     def on_resize(self) -> None:
         """The list is as long as there is room for the frame around it."""

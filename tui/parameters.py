@@ -168,7 +168,8 @@ def _written(value: object) -> str:
         case str():
             return value
         case float():
-            return f"{value:.10g}"
+            short = f"{value:.10g}"
+            return short if float(short) == value else repr(value)
         case None:
             return ""
         case int():

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from localinfer.engines import Opened
-from localinfer.errors import ContextOverflow, LocalInferError
+from localinfer.errors import ContextOverflow, LocalInferError, StorageUnavailable, WorkerDied
 from localinfer.generation import Generation
 from localinfer.history import tree
 from localinfer.history.reply import Growing
@@ -52,6 +52,9 @@ class View(Protocol):
     def trouble(self, error: LocalInferError) -> None:
         """Something failed that no turn says."""
 
+    def settled(self) -> None:
+        """What could not be put on disk is there now."""
+
     async def engine(self) -> Opened:
         """The engine to ask, opened if need be. Raises ``LocalInferError``."""
 
@@ -70,6 +73,9 @@ class Talk:
         self.generation: Generation | None = None
         self._view = view
         self._busy = False
+        self._growing: Growing | None = None
+        self._opening = False
+        self._owed: dict[object, Callable[[], object]] = {}  # what could not be put on disk yet
 
     # What is there
 
@@ -86,8 +92,18 @@ class Talk:
 
     @property
     def busy(self) -> bool:
-        """Whether a reply is awaited or being written."""
+        """Whether a reply is awaited or being written, or another conversation is being opened."""
         return self._busy
+
+    @property
+    def opening(self) -> bool:
+        """Whether another conversation is being opened."""
+        return self._opening
+
+    @property
+    def writing(self) -> bool:
+        """Whether a reply is being written, or its prompt is being read."""
+        return self._growing is not None
 
     def last(self, role: str) -> Turn | None:
         """The last turn of ``role`` on the branch."""
@@ -101,11 +117,17 @@ class Talk:
         self._view.conversation_changed()
 
     async def open(self, conversation_id: int) -> None:
-        """Go to a conversation. Raises ``LocalInferError``."""
-        conversation = await aside(lambda: self.history.conversation(conversation_id))
-        self.turns = await aside(lambda: self.history.turns(conversation_id))
-        self.conversation, self.parameters = conversation, conversation.parameters
-        self._view.conversation_changed()
+        """Go to a conversation; nothing can be sent meanwhile. Raises ``LocalInferError``."""
+        if self._busy:
+            return
+        self._busy = self._opening = True
+        try:
+            conversation = await aside(lambda: self.history.conversation(conversation_id))
+            turns = await aside(lambda: self.history.turns(conversation_id))
+            self.conversation, self.turns, self.parameters = conversation, turns, conversation.parameters
+            self._view.conversation_changed()
+        finally:
+            self._busy = self._opening = False
 
     async def reveal(self, turn_id: int) -> None:
         """Show the branch that a turn is on, if another is in view."""
@@ -140,7 +162,7 @@ class Talk:
             return
         changed = msgspec.structs.replace(self.conversation, **fields)
         self.conversation = changed
-        await self._kept(lambda: self.history.change(changed.id, **fields))
+        await self._kept(("change", changed.id, *fields), lambda: self.history.change(changed.id, **fields))
 
     # Asking and answering
 
@@ -183,10 +205,17 @@ class Talk:
 
     async def _answer(self, asked: Turn) -> None:
         while True:
+            engine = None
             try:
                 engine = await self._view.engine()
                 await self._generate(engine, asked)
                 return
+            except WorkerDied as error:
+                # Another model was chosen while this one was loaded: the message waits for that one.
+                if engine is None or await self._another(engine) is None:
+                    self._view.conversation_changed()
+                    self._view.trouble(error)
+                    return
             except ContextOverflow as overflow:
                 self._view.conversation_changed()
                 if not await self._view.make_room(overflow):
@@ -195,6 +224,15 @@ class Talk:
                 self._view.conversation_changed()
                 self._view.trouble(error)
                 return
+
+    async def _another(self, engine: Opened) -> Opened | None:
+        """The engine that has taken the place of ``engine``, which was closed; None where it simply died."""
+        if engine.status().state != "closed":
+            return None
+        with contextlib.suppress(LocalInferError):
+            now = await self._view.engine()
+            return now if now is not engine else None
+        return None
 
     def request(self, asked: Turn) -> GenerationRequest:
         """What the model is asked for the message ``asked``."""
@@ -219,7 +257,7 @@ class Talk:
                 if growing is None and isinstance(event, Queued):
                     _check_room(event, engine)
                     turn = await self._add("assistant", "", asked.id, model=engine.options.name)
-                    growing = Growing(self.history, turn)
+                    growing = self._growing = Growing(self.history, turn)
                     self._view.reply_began(turn)
                     keeper = asyncio.create_task(self._keep(growing))
                 elif growing is not None:
@@ -238,7 +276,7 @@ class Talk:
             raise
         finally:
             generation.cancel()
-            self.generation = None
+            self.generation = self._growing = None
             if keeper is not None:
                 keeper.cancel()
                 await asyncio.gather(keeper, return_exceptions=True)
@@ -251,13 +289,13 @@ class Talk:
             note = f"at the limit of {limit:,} tokens" if reached else "at the end of the context"
         turn, keep = growing.end(done, note)
         self.turns = tuple(turn if one.id == turn.id else one for one in self.turns)
-        await self._kept(keep)
+        await self._kept(turn.id, keep)
         self._view.reply_ended(turn)
 
     async def _keep(self, growing: Growing) -> None:
         while True:
             await asyncio.sleep(SAVE_S)
-            await self._kept(growing.save)
+            await self._kept(growing.turn.id, growing.save)
 
     async def _add(
         self, role: Role, text: str, parent: int | None, attachments: tuple[Attachment, ...] = (), model: str = ""
@@ -273,11 +311,41 @@ class Talk:
         self.conversation = await aside(lambda: self.history.conversation(id))
         return turn
 
-    async def _kept(self, keep: Callable[[], object]) -> None:
-        try:
-            await aside(keep)
-        except LocalInferError as error:
+    async def _kept(self, what: object, keep: Callable[[], object]) -> None:
+        """Put something on disk. What cannot be put there is owed: it is tried again, and said once."""
+        told = bool(self._owed)
+        self._owed.pop(what, None)
+        self._owed[what] = keep
+        if (error := await aside(self._settle)) is not None and not told:
             self._view.trouble(error)
+
+    @property
+    def owes(self) -> bool:
+        """Whether something is not on disk that should be."""
+        return bool(self._owed)
+
+    async def settle(self) -> None:
+        """Try again to put on disk what is owed."""
+        if self._owed and await aside(self._settle) is None:
+            self._view.settled()
+
+    def close(self) -> None:
+        """The last try."""
+        self._settle()
+
+    def _settle(self) -> LocalInferError | None:
+        """Put on disk what is owed, the oldest first; the error that stands in the way."""
+        for what, keep in tuple(self._owed.items()):
+            try:
+                keep()
+            except StorageUnavailable as error:
+                return error
+            except LocalInferError as error:  # it can never be kept: the conversation is gone
+                self._owed.pop(what, None)
+                return error
+            if self._owed.get(what) is keep:
+                self._owed.pop(what, None)
+        return None
 
 
 def _check_room(queued: Queued, engine: Opened) -> None:

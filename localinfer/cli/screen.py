@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tui.start import Start
 
-TERMINATED = 143  # what a shell shows for SIGTERM
+SIGNALLED = 128  # what a shell adds to the number of the signal that ended a command
 
 
 def open_screen(start: "Start | None" = None) -> int:
@@ -20,10 +20,12 @@ def open_screen(start: "Start | None" = None) -> int:
     if start is None:
         start = Start(options=load_options())
     app = LocalInfer(start)
+    app.obey_signals()
     try:
         app.run()
     finally:
+        app.give_back_terminal()
         app.close()
     if app.failure is not None:
         raise app.failure
-    return TERMINATED if app.terminated else app.return_code or 0
+    return app.return_code or 0 if app.ended_by is None else SIGNALLED + app.ended_by

@@ -42,6 +42,7 @@ class Terminal:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._master, slave = pty.openpty()
         os.set_blocking(self._master, False)
+        self._modes = termios.tcgetattr(self._master)
         output = os.open(stdout, os.O_WRONLY | os.O_CREAT) if stdout else os.dup(slave)
         self._process = subprocess.Popen(
             [sys.executable, "-ISc", _LAUNCH, *COMMAND, *arguments],
@@ -115,6 +116,10 @@ class Terminal:
             return self._process.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise AssertionError(f"it did not end, but showed {self.screen[self._seen :]!r}") from None
+
+    def cooked(self) -> bool:
+        """Whether the terminal takes and shows lines as it did before the command."""
+        return termios.tcgetattr(self._master)[:4] == self._modes[:4]
 
     def __enter__(self) -> Self:
         return self

@@ -46,12 +46,12 @@ class Emulated(Terminal):
         return self.until(lambda lines: any(text in line for line in lines))
 
     def clean(self) -> bool:
-        """Whether everything that was switched on is off again, and the cursor is there."""
+        """Whether everything that was switched on is off again, the cursor is there, and lines are lines."""
         states = {}
         for mode in MODES:
             on, off = self.screen.rfind(f"\x1b[?{mode}h"), self.screen.rfind(f"\x1b[?{mode}l")
             states[mode] = on > off
-        return states == {mode: mode == "25" for mode in MODES}
+        return states == {mode: mode == "25" for mode in MODES} and self.cooked()
 
 
 @contextlib.contextmanager

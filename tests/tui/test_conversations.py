@@ -217,3 +217,16 @@ async def test_a_click_opens() -> None:
         await pilot.click(ConversationRows, offset=(3, 4))
         await pilot.click(ConversationRows, offset=(3, 3))
         assert [told.id for told in app.told if isinstance(told, Conversations.Opened)] == [2]
+
+
+async def test_the_bar_is_where_the_list_is_whatever_the_size_was() -> None:
+    app = Listing([conversation(id, f"title {id}", hours=30 * id) for id in range(8)])
+    async with app.run_test(size=(80, 12)) as pilot:
+        _, rows = await ready(pilot)
+        await pilot.press("end")
+        for height in (40, 20, 12, 30, 14):
+            await pilot.resize_terminal(80, height)
+            await pilot.pause()
+            assert rows.vertical_scrollbar.position == rows.scroll_y
+            assert rows.cursor_line is not None
+            assert 0 <= rows.cursor_line < rows.size.height

@@ -5,6 +5,8 @@ import pty
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,6 +30,13 @@ def _worker(pid: int) -> psutil.Process:
     return worker
 
 
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_quitting_leaves_the_terminal_as_it_was() -> None:
     with application("text=Hello.") as terminal:
         worker = _worker(terminal.pid)
@@ -37,7 +46,7 @@ def test_quitting_leaves_the_terminal_as_it_was() -> None:
         assert not worker.is_running()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal_while_a_reply_is_written_ends_cleanly(number: signal.Signals) -> None:
     with application(SLOW) as terminal:
         worker = _worker(terminal.pid)
@@ -46,13 +55,64 @@ def test_a_signal_while_a_reply_is_written_ends_cleanly(number: signal.Signals) 
         terminal.send("\r")
         terminal.see("word30")
         os.kill(terminal.pid, number)
-        assert terminal.exit_code() == 143
+        assert terminal.exit_code() == 128 + number
         assert terminal.clean()
         psutil.wait_procs([worker], timeout=5)
         assert not worker.is_running()
     with History() as history:  # and what was written is kept
         (conversation,) = history.conversations()
         assert "word30" in history.turns(conversation.id)[-1].content
+
+
+def test_signals_that_come_while_it_leaves_change_nothing() -> None:
+    with application(SLOW) as terminal:
+        worker = _worker(terminal.pid)
+        terminal.send("Go")
+        terminal.see("Go")
+        terminal.send("\r")
+        terminal.see("word30")
+        worker.suspend()  # it then takes a moment to leave
+        for number in (signal.SIGINT, signal.SIGCONT, signal.SIGINT, signal.SIGTERM):
+            os.kill(terminal.pid, number)
+            time.sleep(0.05)
+        started = time.monotonic()
+        assert terminal.exit_code() == 130
+        assert time.monotonic() - started < 2
+        assert terminal.clean()
+        psutil.wait_procs([worker], timeout=5)
+        assert not worker.is_running()
+
+
+def test_a_stopped_worker_does_not_stop_the_application() -> None:
+    with application("text=Hello.") as terminal:
+        _worker(terminal.pid).suspend()
+        terminal.send("\x1b[200~" + "many words " * 25_000 + "\x1b[201~")
+        terminal.see("275")  # characters or lines, as the chip has it
+        terminal.send("\r")
+        terminal.see("loading")
+        terminal.send("still here")
+        terminal.see("still here")
+        started = time.monotonic()
+        terminal.send(CTRL_Q)
+        assert terminal.exit_code() == 0
+        assert time.monotonic() - started < 2
+        assert terminal.clean()
+
+
+@pytest.mark.parametrize("numbers", [(), (signal.SIGSTOP,), (signal.SIGTSTP,)])
+def test_going_on_leaves_keys_and_terminal_as_they_were(numbers: tuple[signal.Signals, ...]) -> None:
+    with application("text=Hello.") as terminal:
+        for _ in range(2):
+            for number in numbers:
+                os.kill(terminal.pid, number)
+                _wait_for(lambda: psutil.Process(terminal.pid).status() == psutil.STATUS_STOPPED)
+                assert number is signal.SIGSTOP or terminal.clean()
+            os.kill(terminal.pid, signal.SIGCONT)
+        terminal.send("every key once")
+        terminal.see("every key once")
+        terminal.send(CTRL_Q)
+        assert terminal.exit_code() == 0
+        assert terminal.clean()
 
 
 def test_a_terminal_that_goes_away_without_a_signal_ends_it() -> None:
@@ -67,7 +127,7 @@ def test_a_terminal_that_goes_away_without_a_signal_ends_it() -> None:
         written += os.read(master, 65536)
     worker = _worker(app.pid)
     os.close(master)
-    assert app.wait(20) in (0, 1, 143)
+    assert app.wait(20) in (0, 1, 129)
     psutil.wait_procs([worker], timeout=5)
     assert not worker.is_running()
 

@@ -69,8 +69,11 @@ async def test_stopping_goes_back_to_the_choice_and_the_starter_alone_can_be_cho
         await until(pilot, lambda: "Start now with" in shown(app))
         await pilot.press("enter")
         await until(pilot, lambda: "25%" in shown(app))
+        assert "Esc stop" in shown(app)  # what comes from the package index begins again at 0
+        assert "is kept" not in shown(app)
         await pilot.press("escape")
-        await until(pilot, lambda: "Stopped. What has arrived is kept." in shown(app))
+        await until(pilot, lambda: "Stopped." in shown(app))
+        assert "is kept" not in shown(app)
         assert not parts.downloads.active
         parts.source.arrive.set()
         await pilot.press("down", "enter")

@@ -36,6 +36,7 @@ class ChooseScreen(ModalScreen[str | None]):
     ChooseScreen #text { color: $text-muted; margin-bottom: 1; }
     ChooseScreen OptionList, ChooseScreen OptionList:focus {
         height: auto; max-height: 14; background: $surface; background-tint: transparent; border: none; padding: 0;
+        min-width: 8;
     }
     ChooseScreen #keys { color: $text-muted; margin-top: 1; }
     """

@@ -72,8 +72,10 @@ class Confirm(ModalScreen[bool]):
 
 
 class Ask(ModalScreen[str | None]):
-    """Asks for a line of text: dismissed with it, stripped, or None when the person leaves. ``check`` raises
-    ``BadRequest`` for a text that will not do, which is said under the line."""
+    """Asks for a line of text: dismissed with it, stripped if it was changed, or None when the person leaves.
+
+    ``check`` raises ``BadRequest`` for a text that will not do, which is said under the line.
+    """
 
     DEFAULT_CSS = f"Ask {{ {_CSS} }}"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
@@ -87,7 +89,7 @@ class Ask(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(clean(self._prompt)), classes="question")
-            yield Entry(clean(self._value), compact=True, select_on_focus=False)
+            yield Entry(self._value, compact=True, select_on_focus=False)
             yield Static("", classes="problem", markup=False)
             yield Static("Enter accepts · Esc leaves", classes="keys", markup=False)
 
@@ -96,7 +98,7 @@ class Ask(ModalScreen[str | None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        text = event.value.strip()
+        text = event.value if event.value == self._value else event.value.strip()
         try:
             self._check(text)
         except BadRequest as error:

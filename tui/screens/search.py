@@ -43,7 +43,7 @@ class SearchScreen(ModalScreen[Found | None]):
     SearchScreen Input > .input--placeholder { color: $text-muted; }
     SearchScreen OptionList {
         height: 1fr; background: $surface; border: none; padding: 0; scrollbar-size-vertical: 1;
-        text-wrap: nowrap; text-overflow: ellipsis;
+        text-wrap: nowrap; text-overflow: ellipsis; min-width: 8;
     }
     SearchScreen OptionList:focus { border: none; }
     SearchScreen OptionList > .option-list--option-highlighted {
@@ -71,7 +71,7 @@ class SearchScreen(ModalScreen[Found | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Entry(clean(self._query), placeholder="Search all conversations", compact=True)
+            yield Entry(self._query, placeholder="Search all conversations", compact=True)
             yield OptionList(markup=False)
             yield Static("", id="state", markup=False)
 

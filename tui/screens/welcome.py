@@ -37,6 +37,7 @@ _NAME = 12  # cells for the name of a fact
 
 _CHOOSING = (("Enter", "choose"), ("↑↓", "other choices"), ("Esc", "quit"))
 _FETCHING = (("Esc", "stop; what has arrived is kept"),)
+_FETCHING_PACKAGE = (("Esc", "stop"),)
 
 
 class Welcomed(Value, frozen=True):
@@ -61,6 +62,7 @@ class WelcomeScreen(Screen["Welcomed | None"]):
     WelcomeScreen #status {{ padding: 0 2; }}
     WelcomeScreen OptionList, WelcomeScreen OptionList:focus {{
         height: auto; background: $background; background-tint: transparent; border: none; padding: 0 2;
+        min-width: 8;
     }}
     WelcomeScreen .-none {{ display: none; }}
     WelcomeScreen KeyLine {{ dock: bottom; }}
@@ -213,7 +215,7 @@ class WelcomeScreen(Screen["Welcomed | None"]):
         self._target, self._shown = model, None
         self._downloads.start(model.reference, model.title, model.size_bytes)
         self.query_one(OptionList).display = False
-        self.query_one(KeyLine).show(_FETCHING)
+        self.query_one(KeyLine).show(_FETCHING if model.resumes else _FETCHING_PACKAGE)
         self._poll()
 
     def _poll(self) -> None:
@@ -229,7 +231,7 @@ class WelcomeScreen(Screen["Welcomed | None"]):
         elif download.state == "failed":
             self._failed(download.message, download.hint)
         elif download.state == "stopped":
-            self._back("Stopped. What has arrived is kept.")
+            self._back("Stopped. What has arrived is kept." if self._target.resumes else "Stopped.")
         else:
             self._say_content(_progress(download, self._width()))
 

@@ -1,14 +1,16 @@
 """Text of models, files, hubs and metadata made harmless for a terminal, character by character.
 
-Each character is judged by itself, so a stream may be cut anywhere. For what is drawn only: what is stored, sent and
-saved stays as it was written.
+Each character is judged by itself, so a stream may be cut anywhere. `clean` and `in_place` are for what is drawn only:
+what is stored, sent and saved stays as it was written. `typed` is for what comes in.
 """
 
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
 REPLACEMENT = "\ufffd"
+INKLESS = "\u200c"  # one character without cells, which joins nothing
 
 
 def joins_clusters(environment: Mapping[str, str]) -> bool:
@@ -46,14 +48,19 @@ _PICTURED: tuple[Range, ...] = ((0x00, 0x08), (0x0B, 0x0C), (0x0E, 0x1F))
 
 
 class Cleaner:
-    """What a terminal must not be sent, and what stands in its place. ``joins``: see `joins_clusters`."""
+    """What a terminal must not be sent, and what stands in its place. ``joins``: see `joins_clusters`.
 
-    def __init__(self, *, joins: bool) -> None:
+    With ``in_place`` one character stands for each, `INKLESS` where there is nothing to see: the text stays as long.
+    """
+
+    def __init__(self, *, joins: bool, in_place: bool = False) -> None:
         dropped = _DROPPED if joins else (*_DROPPED, *_JOINING)
         self._table: dict[int, str | None] = {point: chr(0x2400 + point) for point in _points(_PICTURED)}
         self._table[0x7F] = "␡"
-        self._table |= dict.fromkeys(_points(_SHOWN), REPLACEMENT) | dict.fromkeys(_points(_LINE_ENDS), "\n")
-        self._table |= dict.fromkeys(_points(dropped))
+        self._table |= dict.fromkeys(_points(_SHOWN), REPLACEMENT) | dict.fromkeys(
+            _points(_LINE_ENDS), "␤" if in_place else "\n"
+        )
+        self._table |= dict.fromkeys(_points(dropped), INKLESS if in_place else None)
         basic = [part for part in (*_SHOWN, *dropped, *_LINE_ENDS, *_PICTURED, (0x7F, 0x7F)) if part[1] < 0x10000]
         self._basic = re.compile("[{}]".format("".join(f"\\u{first:04x}-\\u{last:04x}" for first, last in basic)))
         self._beyond = re.compile("[\U00010000-\U0010ffff]")  # one set of both is a hundred times slower
@@ -77,3 +84,27 @@ def clean(text: str) -> str:
     other line ends become ``\\n``.
     """
     return _cleaner(text)
+
+
+def in_place(text: str) -> str:
+    """`clean` for what is edited: the same character stands at each index, one that shows nothing included. Joiners,
+    emoji presentation and skin tones stay."""
+    return text if text.isascii() and text.isprintable() else _cleaner_in_place()(text)
+
+
+def typed(text: str) -> str:
+    """``text`` from a clipboard or a file as if it had been typed: its lines end in ``\\n``, nothing in it acts."""
+    return _harmless()(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+# These two are made at their first use: that takes longer than what else is made here.
+
+
+@cache
+def _cleaner_in_place() -> Cleaner:
+    return Cleaner(joins=True, in_place=True)
+
+
+@cache
+def _harmless() -> Cleaner:
+    return Cleaner(joins=True)  # what is sent keeps its joiners, whatever this terminal makes of them

@@ -115,11 +115,20 @@ class ConversationRows(ScrollView, can_focus=True):
     def _go(self, index: int) -> None:
         self._cursor = max(0, min(index, len(self.conversations) - 1))
         top = self._line(self._cursor)
-        above = 1 if top - 1 in self._heading_lines else 0
-        self.scroll_to_region(Region(0, top - above, 1, LINES + above), animate=False, force=True)
+        self._reveal(top)
         self.refresh()
         if self.virtual_size.height - top < NEAR + self.size.height:
             self.post_message(self.NearEnd())
+
+    def _reveal(self, top: int) -> None:
+        above = 1 if top - 1 in self._heading_lines else 0
+        self.scroll_to_region(Region(0, top - above, 1, LINES + above), animate=False, force=True)
+
+    def on_resize(self) -> None:
+        """The cursor stays in view. Where all of the list is, the bar does not learn that it is at the top again."""
+        self.scroll_target_y = self.scroll_y
+        self._reveal(self._line(self._cursor))
+        self.vertical_scrollbar.position = self.scroll_y
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)

@@ -245,7 +245,7 @@ class Conversations(Keyed, Vertical):
         box = self.query_one(Input)
         box.styles.offset = (0, line)
         box.styles.width = self.content_size.width
-        box.value = clean(one.title).replace("\n", " ")
+        box.value = one.title
         box.cursor_position = len(box.value)
         box.add_class("editing")
         box.focus()
@@ -256,7 +256,7 @@ class Conversations(Keyed, Vertical):
         event.stop()
         one, title = self._renaming, event.value.strip()
         self._end_renaming()
-        if one is not None and title and title != one.title:
+        if one is not None and title and event.value != one.title:
             self._rows.put(
                 [
                     msgspec.structs.replace(each, title=title) if each.id == one.id else each

@@ -14,10 +14,11 @@ from textual.content import Content
 from textual.events import Click, Key
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Input, Static, TextArea
+from textual.widgets import Static
 
 from tui.text.clean import clean
 from tui.widgets.entry import Entry
+from tui.widgets.prompt.area import Area
 
 
 class Choice(Widget, can_focus=True):
@@ -87,10 +88,10 @@ class Choice(Widget, can_focus=True):
 
 def line(value: str, placeholder: str = "") -> Entry:
     """An editor of one line. Empty, it shows ``placeholder``: what holds then."""
-    return Entry(clean(value), placeholder=clean(placeholder), compact=True, select_on_focus=False)
+    return Entry(value, placeholder=clean(placeholder), compact=True, select_on_focus=False)
 
 
-class Lines(TextArea):
+class Lines(Area):
     """An editor of several lines. Enter is the form's, as everywhere in it; Ctrl+J begins a new line, and Shift+Enter
     and Alt+Enter where they are sent."""
 
@@ -98,21 +99,27 @@ class Lines(TextArea):
         """Enter was pressed."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(clean(text), soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
-        self.highlight_cursor_line = False
+        super().__init__(text)
+        self._given, self._loaded = text, self.text
 
-    def on_key(self, event: Key) -> None:
-        if event.key not in ("enter", "ctrl+j", "shift+enter", "alt+enter"):
-            return
-        event.stop()
-        event.prevent_default()
+    @property
+    def value(self) -> str:
+        """What is written. Lines end in more ways than the editor keeps: what was not changed is as it was given."""
+        return self._given if self.text == self._loaded else self.text
+
+    def show(self, text: str) -> None:
+        """Edit another text."""
+        self.load_text(text)
+        self._given, self._loaded = text, self.text
+
+    async def on_key(self, event: Key) -> None:
         if event.key == "enter":
+            event.stop()
+            event.prevent_default()
             self.post_message(self.Submitted())
-        else:
-            self.insert("\n")
 
 
-Editor = Input | Lines | Choice
+Editor = Entry | Lines | Choice
 
 
 class Fields(VerticalScroll, can_focus=False, inherit_bindings=False):
@@ -161,14 +168,12 @@ class Row(Vertical):
     @property
     def text(self) -> str:
         """What is in the editor."""
-        return self.editor.text if isinstance(self.editor, Lines) else self.editor.value
+        return self.editor.value
 
     def show(self, text: str) -> None:
         """Put ``text`` into the editor."""
-        if isinstance(self.editor, Lines):
-            self.editor.load_text(clean(text))
-        elif isinstance(self.editor, Input):
-            self.editor.value = clean(text)
+        if isinstance(self.editor, Entry):
+            self.editor.value = text
         else:
             self.editor.show(text)
 

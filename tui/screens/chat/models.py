@@ -6,6 +6,7 @@ import msgspec
 
 from localinfer.errors import LocalInferError, ModelNotFound
 from localinfer.history.values import Parameters
+from tui.desk import Superseded
 
 if TYPE_CHECKING:
     from localinfer.downloads import Download
@@ -72,9 +73,12 @@ class Models:
 
     async def use(self, reference: str, *, force: bool = False) -> None:
         """Let ``reference`` answer; what is not here is fetched first. A reply that is being written is stopped."""
-        self._screen.talk.stop()
+        if self._screen.talk.writing:  # one that still waits for a model waits for the new one
+            self._screen.talk.stop()
         try:
             await self._screen.desk.use(reference, self._screen.talk.parameters, force=force)
+        except Superseded:
+            return
         except ModelNotFound as error:
             await self._fetch(reference, error)
         except LocalInferError as error:
@@ -115,9 +119,12 @@ class Models:
         done, what they say about loading is not taken."""
         desk, talk = self._screen.desk, self._screen.talk
         if not desk.suits(parameters) and desk.reference is not None:
-            talk.stop()
+            if talk.writing:
+                talk.stop()
             try:
                 await desk.use(desk.reference, parameters, exact=True)
+            except Superseded:
+                return
             except LocalInferError as error:
                 self._screen.trouble(error)
                 now = talk.parameters

@@ -83,7 +83,7 @@ class Offered:
                 self._ask(f"File for the conversation, as {title}", file_name(one.title, ending), export),
                 at_once=True,
             )
-        rename = self._ask("Name of this conversation", " ".join(one.title.split()), self._rename)
+        rename = self._ask("Name of this conversation", one.title, self._rename)
         yield Entry("Rename this conversation", "", rename, at_once=True)
         pin = functools.partial(self._change, pinned=not one.pinned)
         yield Entry(f"{'Unpin' if one.pinned else 'Pin'} this conversation", "", self._later(pin), at_once=True)

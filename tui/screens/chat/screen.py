@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
-from localinfer.errors import LocalInferError
+from localinfer.errors import ConversationNotFound, LocalInferError
 from localinfer.generation import Generation
 from localinfer.history.values import Parameters, Turn
 from tui import keys
@@ -51,7 +51,7 @@ class ChatScreen(Reach, Panel, Focus):
     HORIZONTAL_BREAKPOINTS = _BREAKPOINTS
     CSS = """
     ChatScreen #body { height: 1fr; }
-    ChatScreen #middle { width: 1fr; }
+    ChatScreen #middle { width: 1fr; min-width: 8; }
     ChatScreen Transcript { height: 1fr; }
     ChatScreen Readout { display: none; }
     ChatScreen.-wide Readout { display: block; }
@@ -112,8 +112,10 @@ class ChatScreen(Reach, Panel, Focus):
     async def _begin(self) -> None:
         for notice in self.owner.history.notices:
             self.owner.say(notice, warning=True)
-        if (left := await aside(self.owner.session.left_behind)) is not None:
+        if (left := await aside(self.owner.session.left_behind)) is not None and not self.talk.busy:
+            typed = self.prompt.draft
             await self._open(left)
+            self.prompt.draft = typed
             self.owner.say("Here is where you were when localinfer was ended.")
         await self.models.first()
         await aside(warm)
@@ -122,6 +124,9 @@ class ChatScreen(Reach, Panel, Focus):
 
     @on(Prompt.Submitted)
     def _submitted(self, event: Prompt.Submitted) -> None:
+        if self.talk.busy:  # it was sent at the moment when another conversation began to open
+            self.prompt.draft = Draft(text=event.text, attachments=event.attachments)
+            return
         instead = self._edited if event.mode else None
         say = lambda: self.talk.say(event.text, event.attachments, instead_of=instead)  # noqa: E731
         self._answer(say, Draft(text=event.text, attachments=event.attachments))
@@ -139,6 +144,9 @@ class ChatScreen(Reach, Panel, Focus):
         try:
             await ask()
         except LocalInferError as error:
+            if isinstance(error, ConversationNotFound):
+                error = ConversationNotFound("This conversation was deleted elsewhere.", "Enter begins a new one.")
+                self.talk.new()
             self.trouble(error)
             if sent is not None and not self.prompt.text:
                 self.prompt.draft = sent
@@ -204,9 +212,11 @@ class ChatScreen(Reach, Panel, Focus):
 
     def action_new(self) -> None:
         """Begin a new conversation; this one stays in the list."""
-        if not self.talk.busy:
-            self.talk.new()
-            self.prompt.focus()
+        if self.talk.busy:
+            self.tell(WRITING)
+            return
+        self.talk.new()
+        self.prompt.focus()
 
     @on(Prompt.Changed)
     def _drafted(self) -> None:
@@ -217,11 +227,14 @@ class ChatScreen(Reach, Panel, Focus):
         if self.talk.busy:
             self.tell(WRITING)
             return
+        self.prompt.lock_sending("opening the conversation …")
         try:
             await self.talk.open(id)
         except LocalInferError as error:
             self.trouble(error)
             return
+        finally:
+            self.prompt.unlock_sending()
         if turn is not None:
             await self.talk.reveal(turn)
             self.transcript.select(turn)
@@ -236,7 +249,7 @@ class ChatScreen(Reach, Panel, Focus):
         conversation = self.talk.conversation
         now = conversation.id if conversation is not None else None
         if now != self._opened:
-            if self._opened is not None or not self.talk.busy:  # else a first message made it
+            if self._opened is not None or self.talk.opening or not self.talk.busy:  # else a first message made it
                 self.prompt.draft = self._drafts.pop(now, Draft())
             self._opened = now
             self.owner.session.mark(now)
@@ -348,6 +361,7 @@ class ChatScreen(Reach, Panel, Focus):
     @work(exclusive=True, group="feel")
     async def _feel(self) -> None:
         await self.gauges.feel()
+        await self.talk.settle()
 
     @work(exclusive=True, group="weigh")
     async def weigh(self) -> None:

@@ -78,7 +78,13 @@ class ChatView:
 
     def trouble(self, error: LocalInferError) -> None:
         """Something failed that no turn says."""
+        self._screen.tell("")
         self._screen.trouble(error)
+
+    def settled(self) -> None:
+        """What could not be put on disk is there now."""
+        self._screen.owner.forget_troubles()
+        self._screen.tell("What could not be saved is on disk now.")
 
     async def engine(self) -> Opened:
         """The engine to ask."""

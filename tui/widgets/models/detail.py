@@ -123,7 +123,8 @@ def _status(shown: Shown, planned: "Planned | None", width: int) -> Content:
     download = shown.download
     told: list[Content] = []
     if download is not None and download.state != "done":
-        told += _downloading(download, width)
+        variant = planned.entry.variant if planned is not None else None
+        told += _downloading(download, width, resumes=not getattr(variant, "pypi", ()))
     elif shown.current:
         told.append(Content.styled("✓ in use", "$text-success"))
     elif planned is not None:
@@ -153,7 +154,8 @@ def _enter(shown: Shown, planned: "Planned") -> list[Content]:
     return told
 
 
-def _downloading(download: "Download", width: int) -> list[Content]:
+def _downloading(download: "Download", width: int, *, resumes: bool) -> list[Content]:
+    """How far it is. ``resumes``: one that was stopped goes on from there, which one from the package index does not."""
     told = []
     if download.state == "running" and download.fraction is not None:
         told.append(words.bar(download.fraction, width))
@@ -166,10 +168,10 @@ def _downloading(download: "Download", width: int) -> list[Content]:
     if download.notice and download.active:
         told.append(Content.styled(clean(download.notice), "$text-muted"))
     if download.active:
-        told.append(_key("Delete", "stops it; what has arrived is kept"))
+        told.append(_key("Delete", "stops it; what has arrived is kept" if resumes else "stops it"))
         told.append(Content.styled("It goes on when you leave this screen.", "$text-muted"))
     else:
-        told.append(_key("Enter", "goes on from there"))
+        told.append(_key("Enter", "goes on from there" if resumes else "begins it again"))
     return told
 
 

@@ -189,6 +189,8 @@ class ModelList(ScrollView, can_focus=False):
 
     def _strip(self, content: Content, width: int, component: str = "") -> Strip:
         style = self.get_visual_style(component) if component else self.visual_style
+        if width < 1:  # of which nothing is made that could be shown
+            return Strip.blank(0)
         (strip,) = Visual.to_strips(self, _one_line(content, width), width, 1, style, pad=True)[:1]
         return strip
 

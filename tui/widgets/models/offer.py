@@ -18,7 +18,8 @@ COPIES = 2  # what comes from the package index is unpacked beside itself
 
 
 class Model(Value, frozen=True):
-    """A model to begin with. ``size`` is that of its download, in words; ``lacks`` says that the disk has no room."""
+    """A model to begin with. ``size`` is that of its download, in words; ``lacks`` says that the disk has no room;
+    ``resumes``: a download that was stopped goes on from there, which one from the package index does not."""
 
     reference: str
     title: str
@@ -28,6 +29,7 @@ class Model(Value, frozen=True):
     about: str = ""
     reason: str = ""
     lacks: str = ""
+    resumes: bool = True
 
     @property
     def sized(self) -> str:
@@ -126,6 +128,7 @@ def _starter(advice: "Advice", spec: "ModelSpec", free: int | None) -> Model:
         size_bytes=variant.download_bytes,
         speed=f"{speed(tps)} tok/s" if tps else "",
         lacks=_lacks(spec.name, COPIES * variant.size_bytes, free),
+        resumes=not variant.pypi,
     )
 
 
@@ -149,6 +152,7 @@ def _best(pick: "Pick", free: int | None) -> Model:
         about=" · ".join(about),
         reason=pick.plan.sentence,
         lacks=_lacks(spec.name, variant.size_bytes, free),
+        resumes=not variant.pypi,
     )
 
 

@@ -1,28 +1,18 @@
-"""The lines people type into: what keys, pastes and the mouse do to the text.
+"""The lines of the prompt: what Enter, bursts of keys and bulky pastes do to the text.
 
 It knows nothing of messages, commands and attachments: keys that may mean something there are offered first.
 """
 
 from collections.abc import Callable
-from functools import cache
-from typing import ClassVar
 
-from rich.text import Text
 from textual import events
 from textual.actions import SkipAction
-from textual.binding import Binding, BindingsMap, BindingType
 from textual.content import Content
-from textual.document._document import Location
-from textual.document._document_navigator import DocumentNavigator
 from textual.geometry import Size
-from textual.strip import Strip
 from textual.timer import Timer
-from textual.widgets import TextArea
 
-from tui.text.clean import Cleaner
-from tui.widgets.prompt.graphemes import after, drawn, snap, word_left, word_right
-from tui.widgets.prompt.terminal import prepare
-from tui.widgets.prompt.wrapping import Wrapped
+from tui.text.clean import typed
+from tui.widgets.prompt.area import Area
 
 MOST_ROWS = 10
 BULKY_LINES = 400
@@ -33,32 +23,17 @@ BURST_S = 0.012
 _LONG_BURST = 16
 
 _KEYS_OFFERED = frozenset({"up", "down", "tab", "escape", "backspace"})
-_NEWLINES = "ctrl+j,shift+enter,alt+enter,ctrl+enter"
-_XTERM_NEWLINES = ("shift+\r", "alt+\r", "ctrl+\r")  # what Textual makes of xterm's way to write them
 
 
-def typed(text: str) -> str:
-    """``text`` from a clipboard or a file as if it had been typed: its lines end in ``\\n``, nothing in it acts."""
-    return _harmless()(text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-@cache
-def _harmless() -> Cleaner:
-    return Cleaner(joins=True)  # what is sent keeps its joiners, whatever this terminal makes of them
-
-
-class Editor(TextArea):
+class Editor(Area):
     """A text area that grows with its text up to ``MOST_ROWS`` or two fifths of the screen.
 
     ``offer`` is asked about Enter and about keys that may not be the editor's; it says whether it took the key. An
     Enter within a burst of keys is part of a paste that the terminal did not mark, and becomes a newline.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding(_NEWLINES, "newline", "New line", show=False)]
-
     def __init__(self, offer: Callable[[str], bool], keep: Callable[[str], None], placeholder: str = "") -> None:
-        prepare()
-        super().__init__(placeholder=Content(placeholder), highlight_cursor_line=False)
+        super().__init__(placeholder=Content(placeholder))
         self._offer, self._keep = offer, keep
         self._last_key_s = 0.0
         self._burst = 0
@@ -88,15 +63,9 @@ class Editor(TextArea):
                 self._part_of_paste()
             else:
                 self._held = self.set_timer(BURST_S, lambda: self._release(newline=False))
-        elif (key in _KEYS_OFFERED and self._offer(key)) or await self._act(key):
+        elif key in _KEYS_OFFERED and self._offer(key):
             event.stop()
             event.prevent_default()
-
-    async def _act(self, key: str) -> bool:
-        """Do at once what a key is bound to. A binding is found after the key has gone to the screen and back, and
-        what is typed right behind it would come before it."""
-        action = _ACTIONS.get(key)
-        return action is not None and await self.app.run_action(action, self)
 
     def _release(self, *, newline: bool) -> None:
         if self._held:
@@ -111,20 +80,6 @@ class Editor(TextArea):
         self._burst_has_lines = True
         self.action_newline()
 
-    def action_newline(self) -> None:
-        """Begin a new line at the cursor."""
-        self._restart_blink()
-        self._replace_via_keyboard("\n", *self.selection)
-
-    def _on_paste(self, event: events.Paste) -> None:  # type: ignore[override]
-        event.stop()
-        event.prevent_default()
-        self.take(event.text)
-
-    def action_paste(self) -> None:
-        """Insert the clipboard."""
-        self.take(self.app.clipboard)
-
     def take(self, text: str) -> None:
         """Insert what was pasted, or give it away when it is bulky."""
         text = typed(text)
@@ -132,11 +87,6 @@ class Editor(TextArea):
             self._keep(text)
         else:
             self.put(text)
-
-    def put(self, text: str) -> None:
-        """Insert ``text`` at the cursor, in place of what is selected."""
-        if result := self._replace_via_keyboard(text, *self.selection):
-            self.move_cursor(result.end_location)
 
     def take_back(self, text: str) -> None:
         """Delete ``text`` if the cursor is right behind it."""
@@ -159,7 +109,7 @@ class Editor(TextArea):
     def action_cursor_page_down(self) -> None:
         raise SkipAction
 
-    # Where the cursor may stand
+    # Where the cursor is
 
     @property
     def before_cursor(self) -> str:
@@ -176,58 +126,3 @@ class Editor(TextArea):
     def on_last_row(self) -> bool:
         """Whether the cursor can go no lower."""
         return self.selection.is_empty and self.navigator.is_last_wrapped_line(self.cursor_location)
-
-    def clamp_visitable(self, location: Location) -> Location:
-        row, column = super().clamp_visitable(location)
-        return row, snap(self.document[row], column)
-
-    def get_cursor_right_location(self) -> Location:
-        row, column = self.cursor_location
-        line = self.document[row]
-        if column >= len(line):
-            return super().get_cursor_right_location()
-        return row, after(line, column)
-
-    def get_cursor_left_location(self) -> Location:
-        row, column = super().get_cursor_left_location()
-        return row, snap(self.document[row], column)
-
-    def get_cursor_word_left_location(self) -> Location:
-        row, column = self.cursor_location
-        if column == 0:
-            return super().get_cursor_word_left_location()
-        return row, word_left(self.document[row], column)
-
-    def get_cursor_word_right_location(self) -> Location:
-        row, column = self.cursor_location
-        if column == len(self.document[row]):
-            return super().get_cursor_word_right_location()
-        return row, word_right(self.document[row], column)
-
-    def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:
-        return None  # prose, and a long text would be searched at every move
-
-    # How it is drawn
-
-    def get_line(self, line_index: int) -> Text:
-        line = Text(drawn(self.document.get_line(line_index)), end="", no_wrap=True)
-        row, column = self.cursor_location
-        if row == line_index and column < len(line) and self._draw_cursor and self._theme.cursor_style:
-            line.stylize(self._theme.cursor_style, column, after(self.document[row], column))
-        return line
-
-    def _render_line(self, y: int) -> Strip:
-        # A style that begins within a character of several code points takes it apart: give it one piece.
-        return super()._render_line(y).simplify()
-
-    def _set_document(self, text: str, language: str | None) -> None:
-        super()._set_document(text, language)
-        self.wrapped_document = Wrapped(self.document)
-        self.navigator = DocumentNavigator(self.wrapped_document)
-        self._rewrap_and_refresh_virtual_size()
-
-
-_ACTIONS = {
-    key: bound[0].action for key, bound in BindingsMap(Editor.BINDINGS + TextArea.BINDINGS).key_to_bindings.items()
-}
-_ACTIONS |= dict.fromkeys(_XTERM_NEWLINES, "newline")

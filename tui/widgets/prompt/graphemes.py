@@ -9,14 +9,13 @@ import re
 from functools import lru_cache
 
 from tui.text.cells import clusters
-from tui.text.clean import joins_clusters
+from tui.text.clean import INKLESS, in_place, joins_clusters
 
 Span = tuple[int, int, int]  # first column, column after the last, cells
 
 _JOINS = joins_clusters(os.environ)
 _JOINERS = (0x200D, 0xFE0F, *range(0x1F3FB, 0x1F400))  # joiner, emoji presentation, skin tones
-_NON_JOINER = "\u200c"  # as long as they are, without cells, and it joins nothing
-_APART = dict.fromkeys(_JOINERS, _NON_JOINER)
+_APART = dict.fromkeys(_JOINERS, INKLESS)
 # Rich gives what follows a joiner no cells; a terminal joins emoji only.
 _STRAY = "(?<![\u203c-\u3299\ufe0f\U0001f000-\U0001faff])\u200d|\u200d(?![\u203c-\u3299\U0001f000-\U0001faff])"
 _CLOSING = frozenset("，。、！？：；）」』】》〉〕”’…～ー々")  # noqa: RUF001
@@ -24,11 +23,12 @@ _OPENING = frozenset("（「『【《〈〔“‘")  # noqa: RUF001
 
 
 def drawn(line: str) -> str:
-    """``line`` as the terminal is to be sent it, with as many characters: one that does not join ``👩‍👧`` draws its
-    parts, and is not left to choose how wide they are."""
+    """``line`` as the terminal is to be sent it, with as many characters and nothing that acts: one that does not join
+    ``👩‍👧`` draws its parts, and is not left to choose how wide they are."""
+    line = in_place(line)
     if line.isascii():
         return line
-    return re.sub(_STRAY, _NON_JOINER, line) if _JOINS else line.translate(_APART)
+    return re.sub(_STRAY, INKLESS, line) if _JOINS else line.translate(_APART)
 
 
 @lru_cache(maxsize=64)

@@ -18,12 +18,13 @@ from textual.worker import Worker
 
 from localinfer.errors import LocalInferError, StorageUnavailable
 from localinfer.history.values import Attachment
+from tui.text.clean import typed
 from tui.widgets.prompt.assist import Assist
 from tui.widgets.prompt.chips import Chip, Chips
 from tui.widgets.prompt.commands import Command, Given, Unknown, escaped, meaning, unescaped
 from tui.widgets.prompt.completion import Completion
 from tui.widgets.prompt.draft import Draft
-from tui.widgets.prompt.editor import Editor, typed
+from tui.widgets.prompt.editor import Editor
 from tui.widgets.prompt.files import gather, named, read
 from tui.widgets.prompt.recall import Recall
 from tui.widgets.prompt.sizes import count

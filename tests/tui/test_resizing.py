@@ -1,0 +1,98 @@
+"""Whatever becomes of the terminal's size, no screen raises."""
+
+from collections.abc import Callable
+
+import pytest
+from textual.app import App
+from textual.pilot import Pilot
+
+from localinfer.history.store import History
+from localinfer.types import EngineStatus
+from tests.tui.models_app import Around, Parts
+from tests.tui.snapshots import stage, talks, until
+from tests.tui.snapshots.replies import done
+from tests.tui.snapshots.test_models import models_of, welcome_of
+from tui.app import LocalInfer
+from tui.screens.activity import ActivityScreen
+from tui.screens.choose import Choice, ChooseScreen
+from tui.screens.confirm import Ask, Confirm
+from tui.widgets.board import EngineView
+
+STORM = (
+    *((120, 36), (60, 36), (20, 36), (1, 36), (200, 36)),
+    *((120, 36), (66, 36), (120, 36), (34, 20), (120, 36), (35, 20), (120, 36), (2, 20), (120, 1), (120, 2)),
+    *((250, 60), (48, 20), (250, 60), (1, 1), (250, 60), (68, 24), (100, 24), (33, 24), (99, 24), (3, 3)),
+    *((110, 4), (40, 60), (8, 5), (101, 30), (67, 30), (5, 60), (120, 36), (10, 10), (80, 24)),
+)
+CHOICES = (Choice("a", "Leave it", "Nothing changes"), Choice("b", "Go on", "日本語 " * 20, reason="no room"))
+
+
+async def storm(app: App[object], pilot: Pilot[object]) -> None:
+    """Every size, one right after the other, and everything drawn in it."""
+    for size in STORM:
+        await pilot.resize_terminal(*size)
+        assert app._exception is None, size
+        app.screen._compositor.render_strips()
+        for _ in range(3):  # what a class for a width changes comes in a later frame
+            await pilot.pause()
+        assert app._exception is None, size
+        assert app.screen.size == size
+        app.screen._compositor.render_strips()
+
+
+Show = Callable[[LocalInfer], object]
+SCREENS: dict[str, str | Show] = {
+    "chat": "",
+    "list": "f3",
+    "figures": "alt+r",
+    "parameters": "f5",
+    "search": "f4",
+    "help": "f1",
+    "palette": "ctrl+p",
+    "settings": "alt+s",
+    "commands": "slash",
+    "activity": lambda app: app.push_screen(
+        ActivityScreen(
+            lambda: EngineView(status=EngineStatus(state="ready", slots=1, threads=8, rss_bytes=1, pid=4242), at_ns=9)
+        )
+    ),
+    "choose": lambda app: app.push_screen(ChooseScreen("A question", "And what it is about.", CHOICES)),
+    "confirm": lambda app: app.push_screen(Confirm("Does it?", "It may.", "Fetch it", "Leave it")),
+    "ask": lambda app: app.push_screen(Ask("Name", "calm and dry")),
+}
+
+
+@pytest.mark.parametrize("name", ["empty", *SCREENS])
+async def test_over_a_chat(name: str) -> None:
+    engine = stage.engine()
+    with stage.fixed(done(engine)) as times:
+        id = None
+        with History() as history:
+            talks.several(history, times)
+            if name != "empty":
+                id = talks.rich(history, times)
+        async with stage.opened(engine, id) as (app, pilot):
+            await pilot.resize_terminal(120, 36)
+            assert await until(pilot, lambda: app.chat.has_class("-wide"))
+            show = SCREENS.get(name, "")
+            if isinstance(show, str):
+                await pilot.press(*([show] if show else []))
+            else:
+                show(app)
+            await pilot.pause()
+            await storm(app, pilot)
+
+
+@pytest.mark.parametrize("kind", ["models", "welcome"])
+async def test_before_there_is_a_chat(kind: str) -> None:
+    engine = stage.engine()
+    with stage.fixed(done(engine)):
+        parts = Parts(stage.machine())
+        try:
+            screen = welcome_of(parts) if kind == "welcome" else models_of(parts, ("smollm2-135m", "Q4_1"))
+            app = Around(screen)
+            async with app.run_test(size=(80, 24)) as pilot:
+                await pilot.pause()
+                await storm(app, pilot)
+        finally:
+            parts.close()
