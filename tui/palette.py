@@ -28,7 +28,7 @@ _AROUND, _LEAST = 9, 3  # lines over, under and around the list, and of it
 _WIDTH = 68  # cells of a line: what fits a terminal of 80 columns
 
 
-class Query(Typed, CommandInput):
+class Query(CommandInput, Typed):
     """The palette's own input, for foreign text."""
 
 

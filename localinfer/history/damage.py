@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localinfer.errors import StorageUnavailable
+from localinfer.history import rows
 from localinfer.history.database import Damaged, Database, suspicion
 from localinfer.history.index import put_title
 from localinfer.history.lines import title_of
@@ -76,7 +77,7 @@ def _take_over(aside: Path, database: Database) -> int:
             _insert(db, "turns", row)
         taken = db.execute("SELECT id, title FROM conversations").fetchall()
         for id, title in taken:
-            put_title(db, id, title)
+            put_title(db, id, rows.text(title))
     return len(taken)
 
 
@@ -151,7 +152,7 @@ def _stand_in(turn: dict[str, object]) -> dict[str, object]:
     """A conversation for a turn whose own could not be read."""
     return {
         "id": turn["conversation"],
-        "title": title_of(str(turn["content"])),
+        "title": title_of(rows.text(turn["content"])),
         "created_s": turn["created_s"],
         "changed_s": turn["created_s"],
         "model": "",

@@ -70,7 +70,7 @@ def _put_waiting(db: "sqlite3.Connection", turn_id: int) -> int:
     row = db.execute("SELECT content, attachments FROM turns WHERE id = ? AND indexed = 0", (turn_id,)).fetchone()
     if row is None:
         return 0
-    text = rows.searchable(row[0], rows.attachments(row[1]))
+    text = rows.searchable(rows.text(row[0]), rows.attachments(row[1]))
     put_turn(db, turn_id, text)
     return 100 + len(text)
 
@@ -98,6 +98,6 @@ def _hits(db: "sqlite3.Connection", pieces: "tuple[Piece, ...]", found: dict[int
         text = conversation.title
         if turn_id is not None:
             content, attached = db.execute("SELECT content, attachments FROM turns WHERE id = ?", (turn_id,)).fetchone()
-            text = rows.searchable(content, rows.attachments(attached))
+            text = rows.searchable(rows.text(content), rows.attachments(attached))
         line, marks = excerpt(text, pieces)
         yield Hit(conversation=conversation, turn=turn_id, excerpt=line, marks=marks)

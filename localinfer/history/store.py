@@ -280,7 +280,7 @@ class History:
                 return
         with self._database.write() as db:
             for (writer,) in db.execute(asking).fetchall():
-                if owners.gone(self._path, writer or ""):
+                if owners.gone(self._path, rows.text(writer)):
                     _end(db, writer)
 
     def _purge(self) -> None:

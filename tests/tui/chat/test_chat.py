@@ -146,7 +146,7 @@ async def test_a_new_conversation_keeps_the_draft_of_the_old_one(chatting: Open)
         assert chat.path == ()
         assert chat.screen.prompt.text == ""
         await chat.say("Other")
-        await chat.screen._open(first.id)
+        await chat.screen.open_conversation(first.id)
         assert chat.screen.prompt.text == "half a thought"
 
 

@@ -76,7 +76,7 @@ async def test_figures_are_those_of_the_last_reply_in_view(chatting: Open) -> No
         empty = reading(chat).budget
         assert empty is not None
         assert (empty.reply, empty.cached) == (0, None)
-        await chat.screen._open(one.id)
+        await chat.screen.open_conversation(one.id)
         assert reading(chat).metrics == first
         await chat.until(lambda: (reading(chat).budget or empty).reply == first.completion_tokens)
 

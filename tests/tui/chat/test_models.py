@@ -65,7 +65,7 @@ async def test_a_search_hit_shows_the_branch_it_is_on(chatting: Open) -> None:
         assert first not in chat.path
         conversation = chat.screen.talk.conversation
         assert conversation is not None
-        await chat.screen._open(conversation.id, first.id)
+        await chat.screen.open_conversation(conversation.id, first.id)
         assert first.id in [turn.id for turn in chat.path]
 
 

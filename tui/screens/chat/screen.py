@@ -24,6 +24,7 @@ from tui.screens.chat.gauges import Gauges
 from tui.screens.chat.models import Models
 from tui.screens.chat.panel import Panel
 from tui.screens.chat.reach import Reach
+from tui.screens.chat.shelf import Shelf
 from tui.screens.chat.view import WRITING, ChatView
 from tui.talk import Talk
 from tui.text.clean import clean
@@ -35,8 +36,6 @@ from tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
     from tui.app import LocalInfer
-    from tui.screens.chat.sidebar import Sidebar
-    from tui.widgets.conversations import Conversations
 
 TICK_S = 0.1
 IDLE_TICKS = 10  # while nothing runs, the figures are looked at once a second
@@ -44,7 +43,7 @@ _BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-narrow"), (100, "-wide")]
 GREETING = "Ask anything.\n\nF2 models · F5 parameters · F1 help\n/ commands · @ files"
 
 
-class ChatScreen(Reach, Panel, Focus):
+class ChatScreen(Reach, Panel, Focus, Shelf):
     """The home screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = keys.bindings("chat")
@@ -83,10 +82,9 @@ class ChatScreen(Reach, Panel, Focus):
         self.readout, self.status_line = Readout(), StatusLine()
         self.summarising: Generation | None = None
         self._commands = Commands(self)
-        self._sidebar: Sidebar | None = None
         self._edited: Turn | None = None
         self._drafts: dict[int | None, Draft] = {}
-        self._opened: int | None = None
+        self.opened: int | None = None
         self._trouble = ""
         self._ticks = 0
 
@@ -114,7 +112,7 @@ class ChatScreen(Reach, Panel, Focus):
             self.owner.say(notice, warning=True)
         if (left := await aside(self.owner.session.left_behind)) is not None and not self.talk.busy:
             typed = self.prompt.draft
-            await self._open(left)
+            await self.open_conversation(left)
             self.prompt.draft = typed
             self.owner.say("Here is where you were when localinfer was ended.")
         await self.models.first()
@@ -221,9 +219,9 @@ class ChatScreen(Reach, Panel, Focus):
     @on(Prompt.Changed)
     def _drafted(self) -> None:
         if not self.prompt.mode:
-            self._drafts[self._opened] = self.prompt.draft
+            self._drafts[self.opened] = self.prompt.draft
 
-    async def _open(self, id: int, turn: int | None = None) -> None:
+    async def open_conversation(self, id: int, turn: int | None = None) -> None:
         if self.talk.busy:
             self.tell(WRITING)
             return
@@ -242,66 +240,21 @@ class ChatScreen(Reach, Panel, Focus):
     @work
     async def go_to(self, id: int) -> None:
         """Open a conversation."""
-        await self._open(id)
+        await self.open_conversation(id)
 
     def conversation_changed(self) -> None:
         """Another conversation is open, or there is more of it."""
         conversation = self.talk.conversation
         now = conversation.id if conversation is not None else None
-        if now != self._opened:
-            if self._opened is not None or self.talk.opening or not self.talk.busy:  # else a first message made it
+        if now != self.opened:
+            if self.opened is not None or self.talk.opening or not self.talk.busy:  # else a first message made it
                 self.prompt.draft = self._drafts.pop(now, Draft())
-            self._opened = now
+            self.opened = now
             self.owner.session.mark(now)
         if self._sidebar is not None:
             self._sidebar.listed.current = now
             self._sidebar.listed.refresh_list()
         self.weigh()
-
-    async def action_conversations(self) -> None:
-        """Show the conversations, or hide them."""
-        self.remove_class("-figures")
-        if self.has_class("-listing"):
-            self.remove_class("-listing")
-            if self._sidebar is not None:
-                self._sidebar.display = False
-            self.prompt.focus()
-            return
-        if self._sidebar is None:
-            from tui.screens.chat.sidebar import Sidebar
-
-            self._sidebar = Sidebar(self)
-            await self.query_one("#body").mount(self._sidebar, before=0)
-        self._sidebar.display = True
-        self._sidebar.listed.current = self._opened
-        self._sidebar.listed.refresh_list()
-        self._sidebar.listed.focus()
-        self.add_class("-listing")
-
-    async def on_conversations_opened(self, event: "Conversations.Opened") -> None:
-        """Go to what was chosen in the list."""
-        await self._open(event.id)
-        if self.has_class("-narrow"):
-            await self.action_conversations()
-        else:
-            self.prompt.focus()
-
-    def on_conversations_new_requested(self) -> None:
-        """Begin anew, from the list."""
-        self.action_new()
-
-    def on_conversations_search_requested(self) -> None:
-        """Search, from the list."""
-        self.action_search()
-
-    @work
-    async def action_search(self) -> None:
-        """Search all conversations."""
-        from tui.screens.search import SearchScreen
-
-        found = await self.owner.push_screen_wait(SearchScreen(self.owner.search))
-        if found is not None:
-            await self._open(*found)
 
     # The model
 

@@ -5,6 +5,6 @@ and ``code``) lines in a ``look``; ``text`` keeps what was drawn.
 """
 
 from tui.text.markdown.look import Look
-from tui.text.markdown.text import CodeBlock, MarkdownText, warm
+from tui.text.markdown.text import CodeBlock, Lines, MarkdownText, warm
 
-__all__ = ["CodeBlock", "Look", "MarkdownText", "warm"]
+__all__ = ["CodeBlock", "Lines", "Look", "MarkdownText", "warm"]

@@ -1,6 +1,8 @@
 """Markdown that grows, as lines. It knows which of them can still change and draws nothing else again."""
 
+import math
 import re
+import time
 from collections.abc import Sequence
 from typing import overload
 
@@ -19,10 +21,12 @@ from tui.text.markdown.look import Look
 from tui.text.markdown.nodes import Code, Items, Paragraph, Placed, Table
 from tui.text.markdown.parse import language, parse, parser
 from tui.text.markdown.units import Cutter, Kind, Unit
+from tui.text.rough import Chain, Rough
 from tui.text.wrap import Line
 
 PIECE = 2_000  # characters: a longer line is taken in pieces, so that one that never ends is not drawn from its start
 SLACK = 64
+SHORT = 8_000  # characters: so much is drawn at once whatever the budget, so that what is usual never changes its look
 _MARKUP_ONLY = re.compile(r"[-=+*_#>`~|: \t]+")
 
 
@@ -57,6 +61,13 @@ class Lines(Sequence[Strip]):
             strips.append(self._strips[index] if same else None)
         return Lines(lines, strips)
 
+    def same_until(self, other: "Lines") -> int:
+        """How many lines from the first on say the same as those of ``other``."""
+        count = min(len(self._lines), len(other._lines))
+        if self._lines[:count] == other._lines[:count]:
+            return count
+        return next(place for place in range(count) if self._lines[place] != other._lines[place])
+
     def __len__(self) -> int:
         return len(self._lines)
 
@@ -86,7 +97,9 @@ class MarkdownText:
         self._pending: list[str] = []  # not cut into units yet
         self._mid_line = False  # the beginning of the line that is pending has been taken
         self._cutter = Cutter()
-        self._units: list[tuple[Unit, tuple[Placed, ...]]] = []  # closed ones, parsed
+        self._units: list[Unit] = []  # closed ones
+        self._blocks: list[tuple[Placed, ...]] = []  # of as many of them as were drawn yet
+        self._length = 0
         self._finished = False
         self._width = 0
         self._look = Look()
@@ -96,6 +109,8 @@ class MarkdownText:
         self._code_lines: list[tuple[str, list[Line]]] = []  # of the fence that is open
         self._lines = Lines([], [])
         self._changed = True
+        self.complete = True
+        """Whether all of it was drawn as Markdown by the last call of `lines`."""
         self.append(source)
         if whole:
             self.finish()
@@ -112,6 +127,7 @@ class MarkdownText:
             text = clean(text)
             self._pieces.append(text)
             self._pending.append(text)
+            self._length += len(text)
             self._changed = True
 
     def finish(self) -> None:
@@ -119,8 +135,12 @@ class MarkdownText:
         self._finished = True
         self._changed = True
 
-    def lines(self, width: int, look: Look) -> Sequence[Strip]:
-        """The lines at ``width`` cells, none of them wider. A line that did not change is the same Strip as before."""
+    def lines(self, width: int, look: Look, budget_s: float = math.inf) -> Sequence[Strip]:
+        """The lines at ``width`` cells, none of them wider. A line that did not change is the same Strip as before.
+
+        After about ``budget_s`` seconds of the processor the rest of a long text is given as it was written, and
+        ``complete`` is False: the next call goes on from there.
+        """
         width = max(width, 1)
         if (width, look) != (self._width, self._look):
             self._width, self._look = width, look
@@ -128,13 +148,23 @@ class MarkdownText:
             self._settled, self._open, self._code_lines, self._lines = Drawn(), Drawn(), [], Lines([], [])
             self._changed = True
         if self._changed:
-            self._take()
+            until_s = time.thread_time() + (budget_s if self._length > SHORT else math.inf)
             stable = len(self._settled.lines)
-            self._settle()
-            self._open = self._growing()
+            self.complete = self._take(until_s) and self._settle(until_s)
+            self._open = self._growing() if self.complete else Drawn()
             self._lines = self._lines.changed([*self._settled.lines, *self._open.lines], stable)
-            self._changed = False
+            self._changed = not self.complete
+            if not self.complete:
+                return Chain(self._lines, Rough(self._rest(), width, look.text))
         return self._lines
+
+    def _rest(self) -> str:
+        """What is not drawn yet, about as it was written."""
+        lines: list[str] = []
+        left = self._units[self._drawn_units :]
+        for unit in [*left, *self._cutter.closed, *([self._cutter.open] if self._cutter.open else [])]:
+            lines += ["", *unit.lines] if unit.spaced else unit.lines
+        return "\n".join([*lines, *self._pending])
 
     def blocks(self) -> tuple[CodeBlock, ...]:
         """The code blocks, as of the last call of `lines`."""
@@ -150,8 +180,8 @@ class MarkdownText:
                 found.append(CodeBlock(language=block.language, text=block.text, first_line=first, last_line=end - 1))
         return tuple(found)
 
-    def _take(self) -> None:
-        """Whole lines, and pieces of lines that are too long, go to the cutter."""
+    def _take(self, until_s: float) -> bool:
+        """Whole lines, and pieces of lines that are too long, go to the cutter. False: time was up before the end."""
         text = "".join(self._pending)
         start = 0
         while True:
@@ -165,30 +195,39 @@ class MarkdownText:
                 break
             self._feed(text[start:newline])
             self._mid_line, start = False, newline + 1
-        if self._finished:
+            if time.thread_time() > until_s:
+                break
+        taken = newline < 0
+        if self._finished and taken:
             if start < len(text):
                 self._feed(text[start:])
             self._cutter.close()
             start = len(text)
         self._pending = [text[start:]]
-        self._units += ((unit, parsed(unit)) for unit in self._cutter.closed)
+        self._units += self._cutter.closed
         self._cutter.closed.clear()
+        return taken
 
     def _feed(self, line: str) -> None:
         if line or not self._mid_line:
             self._cutter.feed(line, glued=self._mid_line)
 
-    def _settle(self) -> None:
+    def _settle(self, until_s: float) -> bool:
+        """Draw the units that are closed. False: time was up before the last."""
         for index in range(self._drawn_units, len(self._units)):
-            unit, blocks = self._units[index]
-            before = self._units[index - 1][1] if index else ()
-            self._settled.add(self._drawn(before, unit, blocks))
-        self._drawn_units = len(self._units)
+            unit = self._units[index]
+            if index == len(self._blocks):
+                self._blocks.append(parsed(unit))
+            self._settled.add(self._drawn(self._blocks[index - 1] if index else (), unit, self._blocks[index]))
+            self._drawn_units = index + 1
+            if time.thread_time() > until_s:
+                break
+        return self._drawn_units == len(self._units)
 
     def _growing(self) -> Drawn:
         """What may still change: the open unit, and a line that is not whole."""
         drawn = Drawn()
-        before = self._units[-1][1] if self._units else ()
+        before = self._blocks[-1] if self._blocks else ()
         for unit in self._open_units():
             if unit.fence:
                 drawn.add(self._open_fence(before, unit))

@@ -155,7 +155,7 @@ def _enter(shown: Shown, planned: "Planned") -> list[Content]:
 
 
 def _downloading(download: "Download", width: int, *, resumes: bool) -> list[Content]:
-    """How far it is. ``resumes``: one that was stopped goes on from there, which one from the package index does not."""
+    """How far it is. ``resumes``: once stopped it goes on from there; one from the package index does not."""
     told = []
     if download.state == "running" and download.fraction is not None:
         told.append(words.bar(download.fraction, width))

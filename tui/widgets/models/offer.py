@@ -128,7 +128,7 @@ def _starter(advice: "Advice", spec: "ModelSpec", free: int | None) -> Model:
         size_bytes=variant.download_bytes,
         speed=f"{speed(tps)} tok/s" if tps else "",
         lacks=_lacks(spec.name, COPIES * variant.size_bytes, free),
-        resumes=not variant.pypi,
+        resumes=not getattr(variant, "pypi", ()),
     )
 
 
@@ -152,7 +152,7 @@ def _best(pick: "Pick", free: int | None) -> Model:
         about=" · ".join(about),
         reason=pick.plan.sentence,
         lacks=_lacks(spec.name, variant.size_bytes, free),
-        resumes=not variant.pypi,
+        resumes=not getattr(variant, "pypi", ()),
     )
 
 

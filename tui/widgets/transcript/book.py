@@ -5,7 +5,7 @@ lately only the heights are kept.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tui.widgets.transcript.estimate import Bulk, bulk
 from tui.widgets.transcript.layout import Layout, Place
@@ -14,12 +14,18 @@ from tui.widgets.transcript.sheet import Drawn, Palette, Sheet
 from tui.widgets.transcript.values import ShownTurn
 
 ROWS_KEPT = 2000  # about 5 kB each
+SHEETS_KEPT = 12  # however long they are: what is in view is not to be drawn again and again
 
 
 class Book:
-    """Turns by their position. ``width`` is of the text, in cells. Nothing may be drawn before `set_look`."""
+    """Turns by their position. ``width`` is of the text, in cells. Nothing may be drawn before `set_look`.
 
-    def __init__(self) -> None:
+    ``behind`` is called where a long turn was not drawn to its end: who shows it calls `draw` again, once there is
+    time.
+    """
+
+    def __init__(self, behind: Callable[[], object] = lambda: None) -> None:
+        self._behind = behind
         self.turns: list[ShownTurn] = []
         self.layout = Layout(lambda turn: self.drawn(turn).rows)
         self.growing: Sheet | None = None
@@ -124,7 +130,17 @@ class Book:
             self._sheets[turn] = sheet
             self._sheets.move_to_end(turn)
             self._prune()
+        if sheet.unfinished:
+            self.layout.set(turn, drawn.rows)
+            self._behind()
         return drawn
+
+    def unfinished(self) -> int | None:
+        """A turn that is to be drawn further."""
+        if (growing := self.growing) is not None and growing.unfinished and growing.edition == self._edition:
+            return self.growing_at
+        sheets = reversed(self._sheets.items())
+        return next((turn for turn, sheet in sheets if sheet.unfinished and sheet.edition == self._edition), None)
 
     def opened(self, turn: int) -> bool:
         """Whether the reasoning of a turn is in view: as the person wants it, else while there is no answer yet."""
@@ -149,7 +165,7 @@ class Book:
 
     def _prune(self) -> None:
         rows = sum(sheet.drawn.rows for sheet in self._sheets.values() if sheet.drawn is not None)
-        while rows > ROWS_KEPT and len(self._sheets) > 1:
+        while rows > ROWS_KEPT and len(self._sheets) > SHEETS_KEPT:
             _, oldest = self._sheets.popitem(last=False)
             rows -= oldest.drawn.rows if oldest.drawn is not None else 0
 

@@ -16,8 +16,9 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tui.text.clean import clean
-from tui.text.markdown import CodeBlock, Look, MarkdownText
+from tui.text.markdown import CodeBlock, Lines, Look, MarkdownText
 from tui.text.plain import plain
+from tui.text.rough import Chain, Rough
 from tui.widgets.transcript import words
 from tui.widgets.transcript.plain import PlainText, indented
 from tui.widgets.transcript.values import ShownTurn
@@ -25,6 +26,9 @@ from tui.widgets.transcript.values import ShownTurn
 INDENT = 2  # cells that reasoning and a summary stand in from the text
 RULE = "┄┄ "
 BLANK = Strip([], 0)
+BUDGET_S = 0.03  # of the processor for drawing Markdown, then the screen has its turn
+MOST_MARKDOWN = 200_000  # characters; of longer replies the lines alone would take tens of megabytes
+MOST_PLAIN = 50_000  # characters that are wrapped at words
 BEFORE, AFTER = "\u2039", "\u203a"  # round a branch's number
 
 
@@ -85,13 +89,21 @@ class Drawn:
         """The first row that is not the very line that ``other`` has there."""
         row = 0
         for mine, theirs in zip(self.parts, other.parts, strict=True):
-            for one, two in zip(mine, theirs, strict=False):
-                if one is not two:
-                    return row
-                row += 1
-            if len(mine) != len(theirs):
+            same = _same(mine, theirs)
+            row += same
+            if same < max(len(mine), len(theirs)):
                 return row
         return row
+
+
+def _same(mine: Sequence[Strip], theirs: Sequence[Strip]) -> int:
+    """How many lines from the first on are the same; of rows that are made anew at every look, none."""
+    if isinstance(mine, Lines) and isinstance(theirs, Lines):
+        return mine.same_until(theirs)
+    if isinstance(mine, list | tuple) and isinstance(theirs, list | tuple):
+        count = min(len(mine), len(theirs))
+        return next((place for place in range(count) if mine[place] is not theirs[place]), count)
+    return len(mine) if mine is theirs else 0
 
 
 class Sheet:
@@ -109,6 +121,9 @@ class Sheet:
         self._thought_tokens = shown.turn.thought_tokens
         self._thought_from_s: float | None = None
         self._thought_s = shown.turn.thought_s
+        self.unfinished = False
+        """Whether drawing it again brings more of it: a part stands as it was written, for the moment."""
+        self._huge: tuple[tuple[object, ...], Rough] | None = None
         self._body: MarkdownText | None = None
         if shown.turn.role == "assistant":
             self._body = MarkdownText(clean(shown.turn.content), whole=not growing)
@@ -179,7 +194,7 @@ class Sheet:
     def draw(self, width: int, palette: Palette, *, opened: bool) -> Drawn:
         """The lines for a text ``width`` cells wide; what did not change stays the very same strips."""
         key = (width, palette, opened)
-        if self.drawn is None or self._drawn_with != key:
+        if self.drawn is None or self._drawn_with != key or self.unfinished:
             parts = (
                 self._omission(width, palette),
                 self._head(width, palette),
@@ -238,14 +253,28 @@ class Sheet:
         if not opened:
             return (fold,)
         gap = (BLANK,) if self.answering else ()
+        if len(self._thought.source) > MOST_PLAIN:
+            return Chain((fold,), Rough(self._thought.source, width, palette.muted, INDENT), gap)
         return (fold, *self._thought.lines(width, palette.muted, INDENT), *gap)
 
     def _text(self, width: int, palette: Palette) -> Sequence[Strip]:
         if self._body is None:
-            return plain(clean(self.shown.turn.content), width, palette.text)
+            content = clean(self.shown.turn.content)
+            return (Rough if len(content) > MOST_PLAIN else plain)(content, width, palette.text)
         if self.growing and not self.answering:
             return plain(self.status, width, palette.muted) if self.status and not self.thinks else ()
-        return list(self._body.lines(width, palette.look))
+        self.unfinished = False
+        if len(source := self._body.source) > MOST_MARKDOWN:
+            return Chain(plain(words.HUGE, width, palette.note), self._rough(source, width, palette.text))
+        lines = self._body.lines(width, palette.look, BUDGET_S)
+        self.unfinished = not self._body.complete
+        return lines
+
+    def _rough(self, source: str, width: int, style: Style) -> Rough:
+        key = (len(source), width, style)
+        if self._huge is None or self._huge[0] != key:
+            self._huge = (key, Rough(source, width, style))
+        return self._huge[1]
 
     def _ending(self, width: int, palette: Palette) -> Sequence[Strip]:
         if self.growing:
@@ -265,7 +294,10 @@ def _kept(parts: Sequence[Sequence[Strip]], before: Drawn | None) -> list[Sequen
         return list(parts)
     kept: list[Sequence[Strip]] = []
     for part, (lines, old) in enumerate(zip(parts, before.parts, strict=True)):
-        ours = {Part.BODY: 0, Part.THOUGHT: 1}.get(Part(part), len(lines))
+        if part == Part.BODY or isinstance(lines, Chain):
+            kept.append(lines)
+            continue
+        ours = 1 if part == Part.THOUGHT else len(lines)
         same = [two if one == two else one for one, two in zip_longest(lines[:ours], old[: min(ours, len(lines))])]
         kept.append([*same, *lines[ours:]])
     return kept

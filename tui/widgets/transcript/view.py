@@ -14,6 +14,7 @@ from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.text.clean import clean
@@ -26,6 +27,7 @@ from tui.widgets.transcript.paint import GUTTER, Line
 from tui.widgets.transcript.sheet import Drawn, Palette, Part
 
 MEASURE = 120  # cells of text; longer lines tire the eye
+PAUSE_S = 0.02  # for keys and the screen while a long turn is drawn
 MARGIN = 1  # cells that stay free on the right
 
 
@@ -77,7 +79,8 @@ class BookView(ScrollView, can_focus=True, inherit_bindings=False):
         self.end_key = "End"  # what goes to the end while the focus is elsewhere
         self.following = True
         self.selected: int | None = None
-        self._book = Book()
+        self._book = Book(self._later)
+        self._going_on: Timer | None = None
         self._top = START
         self._anchor: anchor.Anchor | None = None
         self._below: int | None = 0
@@ -226,6 +229,24 @@ class BookView(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh(Region(0, start, self.scrollable_size.width, end - start))
         if not self.following:
             self.refresh(Region(0, height - 1, self.scrollable_size.width, 1))
+
+    def _later(self) -> None:
+        """A turn was not drawn to its end."""
+        if self._going_on is None:
+            self._going_on = self.set_timer(PAUSE_S, self._go_on)
+
+    def _go_on(self) -> None:
+        """Draw a bit more of a long turn; the words on top stay there."""
+        self._going_on = None
+        book = self._book
+        if not self._settle() or (turn := book.unfinished()) is None:
+            return
+        if not self.following and self._anchor is None and self._top.turn == turn:
+            self._anchor = anchor.take(book, self._top)
+        self._changed(turn, book.sheet(turn).drawn)
+        if not self.following and self._anchor is not None and self._anchor.turn == turn:
+            self._stand(anchor.find(book, self._anchor))
+            self.refresh()
 
     # How it looks.
 

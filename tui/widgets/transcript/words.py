@@ -7,6 +7,8 @@ from tui.text.cells import steady
 from tui.text.clean import clean
 from tui.widgets.transcript.values import OmissionMark, ShownTurn
 
+HUGE = "too long for Markdown · shown as it was written"
+
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
