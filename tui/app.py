@@ -141,7 +141,7 @@ class LocalInfer(App[None]):
             signal.signal(number, self._end)
 
     def _end(self, number: int, _frame: object = None) -> None:
-        if self._exit:
+        if self._exit or self.ended_by is not None:
             return
         self.ended_by = signal.Signals(number)
         if self._loop is None:

@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import termios
+from collections.abc import Iterator
 from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -26,34 +27,35 @@ class TerminalDriver(LinuxDriver):
         super().__init__(*arguments, **named)
         self._wanted = False  # in the foreground
         self._on = False
-        self._starting = False
+        self._busy = False
+        self._stop_later = False
         self._continued = False
         self._first: list[Any] | None = None
 
     def start_application_mode(self) -> None:
         """Enter application mode unless it is on, or is being entered; in the background it comes with SIGCONT."""
         self._wanted = self._continued = True
-        if self._starting:
+        if self._busy:
             return
-        self._starting = True
-        while self._continued and not self._on:  # in the background it was stopped meanwhile, and nothing was done
-            self._continued = False
-            before = self._writer_thread
-            try:
-                super().start_application_mode()  # type: ignore[no-untyped-call]
-            finally:
-                self._on = self._writer_thread is not before
-        self._starting = False
-        if self._first is None:
-            self._first = self.attrs_before
-        self.attrs_before = self._first
+        with self._undisturbed():
+            while self._continued and not self._on:  # in the background it was stopped meanwhile, and nothing was done
+                self._continued = False
+                before = self._writer_thread
+                try:
+                    super().start_application_mode()  # type: ignore[no-untyped-call]
+                finally:
+                    self._on = self._writer_thread is not before
+            if self._first is None:
+                self._first = self.attrs_before
+            self.attrs_before = self._first
 
     def stop_application_mode(self) -> None:
         """Leave application mode, if it is on."""
         self._wanted = False
         if self._on:
-            super().stop_application_mode()
-            self._on = False
+            with self._undisturbed():
+                super().stop_application_mode()
+                self._on = False
 
     def give_back(self) -> None:
         """Leave application mode at once and without Textual's threads, if it still is on."""
@@ -66,12 +68,33 @@ class TerminalDriver(LinuxDriver):
             if self._first is not None:
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self._first)
 
+    @contextlib.contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """While the mode changes, a SIGTSTP waits."""
+        outer, self._busy = self._busy, True
+        try:
+            yield
+        finally:
+            self._busy = outer
+        if self._stop_later and not self._busy:
+            self._sigtstp_application()
+
     def _sigtstp_application(self, *_: object) -> None:
+        self._stop_later = self._busy
+        if self._busy:
+            return
+        self._continued = False
         if self._auto_restart and self._on:
-            self.suspend_application_mode()
+            with self._undisturbed():
+                self.suspend_application_mode()
+                self._stop_later = False
             self._must_signal_resume = self._wanted = True
-        os.kill(os.getpid(), signal.SIGSTOP)
+        if self._continued:  # meanwhile
+            self._sigcont_application()
+        else:
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     def _sigcont_application(self, *_: object) -> None:
-        if self._auto_restart and self._wanted and not self._on:
+        self._continued = True
+        if self._auto_restart and self._wanted and not self._on and not self._busy:
             self.resume_application_mode()

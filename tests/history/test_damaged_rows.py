@@ -45,7 +45,10 @@ def filled(path: Path) -> int:
         id = history.start("a title").id
         asked = history.add(id, "user", "a question of words", parent=None)
         answer = history.add(id, "assistant", "an answer", parent=asked.id)
-        history.add(id, "assistant", "half of", parent=answer.id, state="growing")
+        history.add(id, "assistant", "half of", parent=answer.id)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE turns SET indexed = 0")
+        db.execute("UPDATE turns SET state = 'growing', writer = 'deadbeef' WHERE content = 'half of'")
     return id
 
 
@@ -63,11 +66,10 @@ def check(path: Path) -> None:
         history.latest()
         for one in history.conversations():
             turns = history.turns(one.id)
-            for value in (one, *turns):
-                again = msgspec.convert(msgspec.to_builtins(value), type(value))
-                assert again == value
-                instants = [value.created_s] if isinstance(value, Turn) else [value.created_s, value.changed_s]
-                assert all(datetime.fromtimestamp(at_s) for at_s in instants)
+            assert msgspec.convert(msgspec.to_builtins(one), Conversation) == one
+            assert [msgspec.convert(msgspec.to_builtins(turn), Turn) for turn in turns] == list(turns)
+            for at_s in (one.created_s, one.changed_s, *(turn.created_s for turn in turns)):
+                assert datetime.fromtimestamp(at_s)
             path_of = tree.branch(turns, one.head)
             tree.messages(path_of, one.parameters, one.omissions)
             assert export.to_markdown(one, turns)
@@ -105,7 +107,7 @@ def test_these_are_all_columns(path: Path) -> None:
 
 def test_what_still_makes_sense_is_kept(path: Path) -> None:
     id = filled(path)
-    put(path, "turns", "content", "was text".encode())
+    put(path, "turns", "content", b"was text")
     put(path, "turns", "note", b"\xff")
     put(path, "turns", "thought_s", float("inf"))
     put(path, "turns", "role", "system")

@@ -79,3 +79,12 @@ def test_every_line_that_is_typed_is_one() -> None:
     files = [file for file in ours.parents[1].rglob("*.py") if file != ours]
     assert len(files) > 50
     assert [file.name for file in files if re.search(r"\bInput\(|class \w+\(Input\)", file.read_text())] == []
+
+
+def test_every_field_of_several_lines_is_one() -> None:
+    from tui.widgets.prompt import area
+
+    ours = Path(area.__file__)
+    files = [file for file in ours.parents[2].rglob("*.py") if file != ours]
+    assert len(files) > 50
+    assert [file.name for file in files if re.search(r"\bTextArea\(|class \w+\(TextArea\)", file.read_text())] == []

@@ -22,6 +22,7 @@ from tui.text.clean import clean, in_place
 from tui.widgets.conversations import Conversations
 from tui.widgets.entry import Entry
 from tui.widgets.form import Choice, Lines, Row
+from tui.widgets.prompt.area import Area
 
 __all__ = ["chatting"]
 
@@ -67,8 +68,9 @@ async def test_what_is_pasted_into_a_field_never_acts(chatting: Open, screen: st
             await chat.pilot.click("#more")
             await chat.pilot.pause()
         assert fields(chat)
-        for field in fields(chat):
-            assert isinstance(field, Entry | Lines) or screen == "chat"
+        asked = fields(chat)
+        for field in asked[:1] if screen == "list" else asked:  # a name is left when another field is entered
+            assert isinstance(field, Entry | Area)
             field.focus()
             await chat.until(lambda field=field: chat.app.focused is field)  # type: ignore[misc]
             chat.app.post_message(events.Paste(HOSTILE))
@@ -146,11 +148,12 @@ async def test_a_preset_brings_what_it_holds(chatting: Open) -> None:
         await chat.press("f5")
         await chat.until(lambda: chat.app.screen is not before and bool(chat.app.screen.query("#preset")))
         choice = chat.app.screen.query_one("#preset", Choice)
-        await chat.until(lambda: choice.value != "")
         choice.focus()
-        while choice.value != mine.name:
-            await chat.press("right")
-            await chat.pilot.pause()
+        for _ in range(50):
+            if choice.value != mine.name:
+                await chat.press("right")
+                await chat.pilot.pause()
+        assert choice.value == mine.name
         await chat.press("enter")
         await chat.until(lambda: chat.app.screen is before)
         now = chat.screen.talk.parameters
@@ -179,16 +182,17 @@ async def test_a_name_stays_as_it_is(chatting: Open) -> None:
         talk = chat.screen.talk
         assert talk.conversation is not None
         id = talk.conversation.id
-        talk.history.change(id, title=KEPT)
+        title = talk.history.change(id, title=f"{JOINED} \x1b[31m \u202e").title
+        assert "\ufe0f" in title
         await chat.press("f3")
         listed = chat.screen.query_one(Conversations)
-        await chat.until(lambda: listed.highlighted is not None and listed.highlighted.title == KEPT)
+        await chat.until(lambda: listed.highlighted is not None and listed.highlighted.title == title)
         await chat.press("r")
         await chat.until(lambda: isinstance(chat.app.focused, Entry))
         await chat.press("enter")
         await chat.until(lambda: not isinstance(chat.app.focused, Entry))
         await chat.pilot.pause()
-        assert talk.history.conversation(id).title == KEPT
+        assert talk.history.conversation(id).title == title
 
 
 async def test_an_answer_that_was_offered_stays_as_it_is() -> None:
@@ -216,8 +220,6 @@ def test_in_a_real_terminal() -> None:
         terminal.see("Search all conversations")
         begun = len(terminal.screen)
         terminal.send(b"\x1b[200~" + HOSTILE.encode("utf-8", "replace") + b"\x1b[201~")
-        terminal.see("[red]x[/red]")
+        terminal.see("␎K")
         sent = terminal.screen[begun:]
-        assert not {"\x1b]", "\x1bc", "\x1b(0", "\x9b", "\x9d", "\u202e", "\u2066"} & {
-            bad for bad in ("\x1b]", "\x1bc", "\x1b(0", "\x9b", "\x9d", "\u202e", "\u2066") if bad in sent
-        }
+        assert [bad for bad in ("\x1b]", "\x1bc", "\x1b(0", "\x9b", "\x9d", "\u202e", "\u2066") if bad in sent] == []

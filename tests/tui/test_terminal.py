@@ -89,7 +89,7 @@ def test_a_stopped_worker_does_not_stop_the_application() -> None:
         terminal.send("\x1b[200~" + "many words " * 25_000 + "\x1b[201~")
         terminal.see("pasted text")
         terminal.send("\r")
-        terminal.see("to stop")
+        terminal.see("275.0 kB")
         terminal.send("still here")
         terminal.see("still here")
         started = time.monotonic()
@@ -164,7 +164,12 @@ def test_resizing_while_a_reply_is_written_loses_nothing() -> None:
         for columns in (40, 120, 60, 200):
             seen = max(_numbers(terminal.shown), default=0)
             terminal.window(columns, 30)
-            terminal.until(lambda lines, seen=seen: max(_numbers(lines), default=0) > seen + 15)  # type: ignore[misc]
+            terminal.until(
+                lambda lines, seen=seen: (
+                    max(_numbers(lines), default=0) > seen + 15  # type: ignore[misc]
+                    or any("tok/s · " in line for line in lines)
+                )  # the reply is over already
+            )
         terminal.see("word399")
         lines = terminal.see("tok/s · ")
         assert _numbers(lines) == [*range(_numbers(lines)[0], 400)]
@@ -224,6 +229,29 @@ def test_a_fault_of_ours_shows_no_trace_and_leaves_the_terminal_clean(
         assert "Traceback" not in terminal.screen
         assert "a fault of ours" in terminal.screen
     assert "a fault of ours" in (home / "logs" / "crash.log").read_text()
+
+
+BROKEN_LEAVING = """
+from localinfer.cli import main
+from textual.drivers.linux_driver import LinuxDriver
+
+def broken(self):
+    raise RuntimeError("a fault while leaving")
+
+LinuxDriver.stop_application_mode = broken
+main()
+"""
+
+
+def test_a_fault_while_leaving_still_gives_the_terminal_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text(BROKEN_LEAVING)
+    monkeypatch.setattr(command, "COMMAND", [sys.executable, str(script)])
+    with Emulated("tui", "--backend", "scripted", "text=x", PYTHONPATH=str(Path(__file__).parents[2])) as terminal:
+        terminal.see("without a device")
+        terminal.send(CTRL_Q)
+        assert terminal.exit_code() == 1
+        assert terminal.clean()
 
 
 def test_without_a_terminal_bare_localinfer_is_a_chat() -> None:

@@ -7,7 +7,7 @@ word. It knows neither Markdown nor turns.
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import overload
+from typing import Protocol, overload, runtime_checkable
 
 from rich.segment import Segment
 from rich.style import Style
@@ -20,12 +20,24 @@ TAB = 4
 _FIRST_WIDE = "\u1100"  # no character before it has two cells
 
 
+@runtime_checkable
+class Cheap(Protocol):
+    """Lines of which the text is there before they are drawn."""
+
+    def text(self, index: int) -> str:
+        """About what the line at ``index`` says."""
+
+
 class Rows(Sequence[Strip]):
     """Rows that are made one by one."""
 
     def row(self, index: int) -> Strip:
         """The row at ``index``, from 0."""
         raise NotImplementedError
+
+    def text(self, index: int) -> str:
+        """About what the row at ``index`` says, at less cost."""
+        return self.row(index).text
 
     @overload
     def __getitem__(self, index: int) -> Strip: ...
@@ -58,15 +70,19 @@ class Rough(Rows):
 
     def row(self, index: int) -> Strip:
         """The row at ``index``, from 0."""
-        place = bisect_right(self._starts, index) - 1
-        line, start = self._lines[place], index - self._starts[place]
-        room = self._room(line)
-        piece = steady(line[start * room : (start + 1) * room])
+        piece = steady(self.text(index))
         if self._width < 2:
             piece = narrow(piece)
         (segments,) = slices([(piece, self._style)], [(0, len(piece))])
         strip = Strip(segments).crop(0, self._width)
         return Strip([Segment(" " * self._indent, self._style), *strip]) if self._indent else strip
+
+    def text(self, index: int) -> str:
+        """What the row at ``index`` says, before anything is left out for the terminal's sake."""
+        place = bisect_right(self._starts, index) - 1
+        line, start = self._lines[place], index - self._starts[place]
+        room = self._room(line)
+        return line[start * room : (start + 1) * room]
 
     def _room(self, line: str) -> int:
         """Characters that a row of ``line`` takes."""
@@ -87,3 +103,15 @@ class Chain(Rows):
         """The row at ``index``, from 0."""
         part = bisect_right(self._starts, index) - 1
         return self._parts[part][index - self._starts[part]]
+
+    def text(self, index: int) -> str:
+        """About what the row at ``index`` says, at less cost."""
+        part = bisect_right(self._starts, index) - 1
+        lines, place = self._parts[part], index - self._starts[part]
+        return text_of(lines, place)
+
+
+def text_of(lines: Sequence[Strip], index: int) -> str:
+    """About what one of ``lines`` says, without making a Strip where that can be had."""
+    said: str = lines.text(index) if isinstance(lines, Cheap) else lines[index].text
+    return said

@@ -69,7 +69,8 @@ def test_wrapping_keeps_width_characters_and_text(text: str, cut: int, width: in
     assert all(cell_len(line) <= width for line in shown(lines))
     unmarked = "".join(shown(lines)).replace(LEFT_TO_RIGHT_MARK, "")
     assert unmarked.replace(" ", "") == text.replace("\n", "").replace(" ", "").replace(LEFT_TO_RIGHT_MARK, "")
-    starts = {start for start, _, _ in clusters(text)} | {len(text)}
+    starts = {len(text), *(start for start, _, _ in clusters(text))}
+    starts |= {index + 1 for index, letter in enumerate(text) if letter == "\n"}  # a line begins whatever follows
     if not any(cells > width for _, _, cells in clusters(text)) and LEFT_TO_RIGHT_MARK not in "".join(shown(lines)):
         position = 0
         for line in shown(lines):

@@ -68,6 +68,10 @@ class Lines(Sequence[Strip]):
             return count
         return next(place for place in range(count) if self._lines[place] != other._lines[place])
 
+    def text(self, index: int) -> str:
+        """What a line says; makes no Strip."""
+        return "".join(segment.text for segment in self._lines[index])
+
     def __len__(self) -> int:
         return len(self._lines)
 

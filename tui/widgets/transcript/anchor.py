@@ -5,6 +5,7 @@ Words are counted by their letters and digits, because nothing else is drawn ali
 
 from typing import NamedTuple
 
+from tui.text.rough import text_of
 from tui.widgets.transcript.book import Book
 from tui.widgets.transcript.layout import Place
 from tui.widgets.transcript.sheet import Part
@@ -33,8 +34,8 @@ def take(book: Book, place: Place) -> Anchor:
     lines = book.drawn(place.turn).parts[line.part]
     if len(lines) > MOST_LINES:
         return Anchor(place.turn, line.part, line.line, -len(lines))
-    for strip in lines[: line.line]:
-        here = _letters(strip.text)
+    for index in range(line.line):
+        here = _letters(text_of(lines, index))
         letters += here
         blank = 0 if here else blank + 1
     return Anchor(place.turn, line.part, letters, blank)
@@ -48,7 +49,7 @@ def find(book: Book, anchor: Anchor) -> Place:
         return Place(anchor.turn, drawn.row(anchor.part, anchor.letters * len(lines) // -anchor.blank))
     letters = blank = line = 0
     while line < len(lines) - 1:
-        here = _letters(lines[line].text)
+        here = _letters(text_of(lines, line))
         if letters + here > anchor.letters or (letters == anchor.letters and blank == anchor.blank):
             break
         letters += here

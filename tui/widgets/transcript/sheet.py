@@ -188,8 +188,8 @@ class Sheet:
         return self._body.source if self.growing and self._body is not None else self.shown.turn.content
 
     def code(self) -> tuple[CodeBlock, ...]:
-        """The code blocks of a reply."""
-        return self._body.blocks() if self._body is not None else ()
+        """The code blocks of a reply; one that is too long for Markdown has none."""
+        return self._body.blocks() if self._body is not None and self._huge is None else ()
 
     def draw(self, width: int, palette: Palette, *, opened: bool) -> Drawn:
         """The lines for a text ``width`` cells wide; what did not change stays the very same strips."""
