@@ -116,26 +116,25 @@ class ModelsScreen(Screen["Chosen | None"]):
         self._wanted = ""
 
     def compose(self) -> ComposeResult:
+        self._filter = Filter(value=self._query, placeholder="type to filter, and to search the hub", compact=True)
+        self._list, self._detail = ModelList(id="models"), Detail(id="detail")
+        self._told = Static("", id="note", markup=False)
         with Horizontal(id="top"):
             yield Static(Content.assemble(("Models", "bold $text-primary"), "  "), id="title")
-            yield Filter(value=self._query, placeholder="type to filter, and to search the hub", compact=True)
+            yield self._filter
         with Horizontal():
-            yield ModelList(id="models")
-            yield Detail(id="detail")
-        yield Static("", id="note", markup=False)
+            yield self._list
+            yield self._detail
+        yield self._told
         yield KeyLine(_KEYS)
 
     def on_mount(self) -> None:
         """The screen is there at once; everything it shows comes from threads."""
-        self.query_one(Filter).focus()
+        self._filter.focus()
         self._arrived = {one.reference for one in self._downloads.snapshot() if one.state == "done"}
         self._poll()
         self.set_interval(POLL_S, self._poll)
         self.action_again()
-
-    @property
-    def _list(self) -> ModelList:
-        return self.query_one(ModelList)
 
     # What is listed
 
@@ -172,7 +171,7 @@ class ModelsScreen(Screen["Chosen | None"]):
         self._soon("exact", EXACT_AFTER_S, self._ask_exactly)
 
     def _relist(self) -> None:
-        query = self.query_one(Filter).value
+        query = self._filter.value
         known = (*self._listing.lines, *self._hub)
         shown = [self._exact.get(line.key, line) for line in known]
         local = lines.matching([line for line in shown if line.section != "hub"], query)
@@ -186,7 +185,7 @@ class ModelsScreen(Screen["Chosen | None"]):
 
     def _show_note(self) -> None:
         told = " · ".join(clean(note).replace("\n", " ") for note in (self._hub_note, self._note) if note)
-        self.query_one("#note", Static).update(Content(told))
+        self._told.update(Content(told))
 
     # Filtering and the hub
 
@@ -250,9 +249,9 @@ class ModelsScreen(Screen["Chosen | None"]):
     def _show_detail(self) -> None:
         line = self._list.highlighted
         if line is None:
-            self.query_one(Detail).show(None)
+            self._detail.show(None)
             return
-        self.query_one(Detail).show(
+        self._detail.show(
             Shown(
                 line=line,
                 variant=self._list.variant(line),
@@ -286,14 +285,14 @@ class ModelsScreen(Screen["Chosen | None"]):
         """Go to the details, and back; where the terminal is narrow they take the place of the list."""
         details = not isinstance(self.focused, Detail)
         self.set_class(details, "-details")
-        self.set_focus(self.query_one(Detail) if details else self.query_one(Filter))
+        self.set_focus(self._detail if details else self._filter)
 
     def action_back(self) -> None:
         """One step back: from the details, from what was typed, from the screen."""
         if isinstance(self.focused, Detail):
             self.action_details()
-        elif self.query_one(Filter).value:
-            self.query_one(Filter).value = ""
+        elif self._filter.value:
+            self._filter.value = ""
         else:
             self.dismiss(None)
 
