@@ -109,6 +109,7 @@ def test_going_on_leaves_keys_and_terminal_as_they_were(numbers: tuple[signal.Si
                 if number is signal.SIGTSTP:
                     terminal.until(lambda _: terminal.clean())
             os.kill(terminal.pid, signal.SIGCONT)
+            terminal.until(lambda _: not terminal.cooked())  # until then the terminal itself shows what is typed
         terminal.send("every key once")
         terminal.see("every key once")
         terminal.send(CTRL_Q)

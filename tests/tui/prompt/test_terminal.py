@@ -1,5 +1,6 @@
 """The prompt in a real terminal: bytes as terminals send them."""
 
+import contextlib
 import json
 import string
 import sys
@@ -27,10 +28,14 @@ class Typed:
         self.screen = screen
         self._file = file
 
+    def lines(self) -> list[str]:
+        """What was sent, a line of JSON each."""
+        return self._file.read_text().splitlines()
+
     def sent(self, count: int) -> list[list[str]]:
         """Wait for ``count`` messages; what was sent."""
         self.screen.expect(f"sent {count}")
-        return [json.loads(line) for line in self._file.read_text().splitlines()]
+        return [json.loads(line) for line in self.lines()]
 
 
 @pytest.fixture
@@ -66,8 +71,12 @@ def test_new_line_keys_and_a_paste_without_brackets(typed: Typed) -> None:
     assert typed.sent(1) == [["a\nb\nc\nd\ne"]]
     typed.screen.send("one\rtwo\r\rthree\r")
     typed.screen.expect("three")
-    typed.screen.send("\r")
-    assert typed.sent(2)[1:] == [["one\ntwo\n\nthree"]]
+    for _ in range(5):  # one that comes within 12 ms of the burst still belongs to it
+        typed.screen.send("\r")
+        with contextlib.suppress(AssertionError):
+            typed.screen.expect("sent 2", timeout_s=2)
+            break
+    assert [json.loads(line) for line in typed.lines()][1:] == [["one\ntwo\n\nthree"]]
 
 
 @given(
