@@ -130,7 +130,7 @@ async def test_a_drive_that_never_answers_holds_nobody(monkeypatch: pytest.Monke
     answer = threading.Event()
     with pytest.raises(StorageUnavailable, match="no answer"):
         await threads.aside(answer.wait)
-    holder = next(thread for thread in threading.enumerate() if thread.name == "files")
+    holder = next(thread for thread in threading.enumerate() if thread.name == "localinfer-aside")
     assert holder.daemon  # it does not keep the process from ending
     answer.set()
     await asyncio.to_thread(holder.join)
