@@ -4,11 +4,11 @@ It knows token ids and nothing of text, chat templates, processes or clocks.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from localinfer.types import FinishReason, ModelInfo, Sampling
+from localinfer.types import FinishReason, ModelInfo, Sampling, Speculation
 
 Progress = Callable[[float], None]
 
@@ -16,7 +16,8 @@ Progress = Callable[[float], None]
 class SequenceJob(msgspec.Struct, frozen=True, kw_only=True):
     """One sequence to generate. ``tokens`` is the whole prompt (not empty, shorter than the context).
 
-    ``max_tokens`` counts sampled tokens; the backend also ends a sequence at the end of its context.
+    ``max_tokens`` counts sampled tokens; the backend also ends a sequence at the end of its context. ``prediction`` are
+    tokens that the answer may repeat.
     """
 
     id: int
@@ -24,6 +25,8 @@ class SequenceJob(msgspec.Struct, frozen=True, kw_only=True):
     sampling: Sampling
     max_tokens: int | None = None
     ignore_eos: bool = False
+    speculation: Speculation = Speculation()
+    prediction: Sequence[int] = ()
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -57,13 +60,23 @@ class Sampled(msgspec.Struct, frozen=True):
     """Tokens accepted in this step's pass, in order; more than one when drafts were accepted.
 
     An end-of-generation token is included unless the job ignores it. ``logprobs`` is empty or one per token.
+    ``plain_s`` is what the pass would have taken without drafts, 0 where this sequence had none.
     """
 
     id: int
     tokens: tuple[int, ...]
     drafted: int = 0
     accepted: int = 0
+    plain_s: float = 0.0
     logprobs: tuple[Logprob, ...] = ()
+
+
+class DraftingChanged(msgspec.Struct, frozen=True):
+    """What drafts for the sequence from now on, and why nothing is drafted at present; see ``types.Drafting``."""
+
+    id: int
+    drafter: str
+    off: str = ""
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -80,7 +93,7 @@ class Refused(msgspec.Struct, frozen=True):
     error: Exception
 
 
-StepEvent = Admitted | PrefillStarted | PrefillAdvanced | Sampled | Finished | Refused
+StepEvent = Admitted | PrefillStarted | PrefillAdvanced | DraftingChanged | Sampled | Finished | Refused
 
 
 class Tokenizer(Protocol):
@@ -148,3 +161,11 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Release everything."""
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """A backend that can use the time in which nothing is asked of it."""
+
+    def prepare(self) -> bool:
+        """Do a little of what makes later steps faster, for a fraction of a second; False when there is no more."""

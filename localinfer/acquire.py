@@ -9,6 +9,7 @@ from pathlib import Path
 from localinfer.errors import ModelFileInvalid, ModelNotFound, StorageUnavailable
 from localinfer.models import fetched, gguf, references, store
 from localinfer.models.catalog import Quantization, catalog
+from localinfer.models.gguf import Header
 from localinfer.models.hub import Hub, Repo
 from localinfer.models.progress import FetchProgress
 from localinfer.models.pull import pull
@@ -45,6 +46,22 @@ def acquire(reference: str, *, offline: bool, progress: Callable[[FetchProgress]
         raise store.not_here(spec, wanted)
     repo = hub.repo(wanted.repo, wanted.revision or None)
     return ModelRef(name=ref.name, paths=_pull(hub, repo, _files(repo, wanted), progress), spec=ref.spec)
+
+
+def checked(ref: ModelRef) -> tuple[Header, ...]:
+    """The headers of a model that is here, if it is one that generates text. Raises ``ModelFileInvalid``,
+    ``ModelNotFound``, ``StorageUnavailable``."""
+    headers = gguf.check_all(ref.paths)
+    if headers[0].architecture in ("clip", "t5encoder"):
+        raise ModelFileInvalid(
+            f"{ref.path.name} is a {headers[0].architecture} encoder: it cannot generate text.",
+            "Choose the language model it belongs to.",
+        )
+    try:
+        str(ref.path).encode()
+    except UnicodeEncodeError as error:
+        raise ModelFileInvalid("The name of the model's file is not valid Unicode.", "Rename the file.") from error
+    return headers
 
 
 def _damaged(ref: ModelRef, progress: Callable[[FetchProgress], None]) -> bool:

@@ -20,7 +20,7 @@ from localinfer.models.layout import Lessons, Oracle
 from localinfer.models.plan import Ask, MemoryPlan
 from localinfer.models.recommend import Pick, recommend, variants
 from localinfer.models.shape import ModelShape
-from localinfer.models.sizes import SizeRequest
+from localinfer.models.sizes import SizeRequest, outputs
 from localinfer.probing import known_build
 from localinfer.types import Value
 
@@ -269,7 +269,7 @@ def refine(
             device=plan.device,
             gpu_layers=plan.gpu_layers,
             micro_batch=ask.micro_batch,
-            outputs=plan.slots,
+            outputs=outputs(plan.slots),
         )
         said = Oracle(request=request, sizes=oracle.measure(request, header_hash=header_hash, child=child))
         again = fit.plan(known, here, ask, lessons=learnt, oracle=said)

@@ -30,6 +30,7 @@ from localinfer.types import (
 )
 
 MAX_CHARACTERS = 16_000_000
+MOST_DRAFTED = 1024  # tokens of one draft
 WAKE_S = 0.2  # a wait without a limit cannot be interrupted by Ctrl-C on every system
 
 
@@ -229,6 +230,11 @@ def check(request: GenerationRequest) -> None:
         )
     if any(not stop for stop in request.stop):
         raise BadRequest("A stop string must not be empty.", "Leave it out.", param="stop")
+    most = request.speculation.most
+    if not 0 <= most <= MOST_DRAFTED:
+        raise BadRequest(
+            f"most must be a number from 0 to {MOST_DRAFTED:,}, not {most:,}.", "Correct most.", param="most"
+        )
     _check_text(request)
     _check_sampling(request.sampling)
 

@@ -24,13 +24,15 @@ _ORDER = ("full", "full_short_ctx", "moe_offload", "cpu", "partial", "unknown", 
 
 
 class Looked(Value, frozen=True):
-    """One model, its shape and plan, and its other quantizations with theirs."""
+    """One model, its shape and plan, and its other quantizations with theirs. ``start`` is the beginning of its first
+    file, if it is on the hub."""
 
     entry: Entry
     shape: ModelShape
     plan: MemoryPlan
     variants: tuple[tuple[Entry, MemoryPlan | None], ...] = ()
     licence: str = ""
+    start: bytes = b""
 
 
 def look_up(
@@ -99,7 +101,19 @@ def _on_hub(reference: str, advice: Advice, ask: Ask, hub: Hub) -> Looked:
             shape = from_gguf(headers)
         plan = _asked_of_library(chosen, headers, starts, shape, advice, ask, child)
     variants = tuple((_of_repo(repo, one), plans[one.name]) for one in offered)
-    return Looked(entry=_of_repo(repo, chosen), shape=shape, plan=plan, variants=variants, licence=repo.licence)
+    return Looked(
+        entry=_of_repo(repo, chosen), shape=shape, plan=plan, variants=variants, licence=repo.licence, start=starts[0]
+    )
+
+
+def vocabulary(looked: Looked) -> gguf.Vocabulary | None:
+    """The vocabulary of a model that was looked up; None where no file of it was looked into.
+
+    Raises ``ModelFileInvalid``, ``ModelNotFound``, ``StorageUnavailable``.
+    """
+    if looked.entry.here and looked.entry.format == "gguf":
+        return gguf.vocabulary_of(looked.entry.paths[0])
+    return gguf.vocabulary(gguf.Start(looked.start, looked.entry.name)) if looked.start else None
 
 
 def choose_on_hub(hub: Hub, repo: Repo, advice: Advice, ask: Ask) -> RepoQuantization:

@@ -7,7 +7,7 @@ and instants, never from other rates. The definitions are those of the README.
 import time
 from collections.abc import Sequence
 
-from localinfer.types import Done, Event, Metrics, Piece, Prefilled, Queued
+from localinfer.types import Done, Drafting, Event, Metrics, Piece, Prefilled, Queued
 
 now_ns = time.perf_counter_ns
 
@@ -39,6 +39,9 @@ class Stopwatch:
         self._tokens = 0
         self._gaps_ms: list[float] = []
         self._drafts = self._drafted = self._accepted = 0
+        self._positions: list[list[int]] = []  # of each place in a draft: tokens drafted there, and accepted
+        self._plain_s = 0.0  # what plain decoding would have taken since the first token
+        self._drafting = Drafting(drafter="")
         self._done: Done | None = None
 
     def loaded(self, at_ns: int) -> None:
@@ -56,6 +59,8 @@ class Stopwatch:
                 self._count(event)
                 if event.text and self._first_text_ns is None:
                     self._first_text_ns = received_ns
+            case Drafting():
+                self._drafting = event
             case Done():
                 self._done = event
             case _:
@@ -63,18 +68,28 @@ class Stopwatch:
 
     def _count(self, event: Piece) -> None:
         if event.drafted:
-            self._drafts += 1
-            self._drafted += event.drafted
-            self._accepted += event.accepted
+            self._count_draft(event)
         if not event.tokens:
             return
         if self._tokens:
-            self._gaps_ms.append((event.at_ns - self._last_token_ns) / 1e6)
+            gap_s = (event.at_ns - self._last_token_ns) / 1e9
+            self._gaps_ms.append(gap_s * 1e3)
+            self._plain_s += event.tokens * event.plain_s if event.drafted else gap_s
         else:
             self._first_token_ns = event.at_ns
         self._gaps_ms.extend([0.0] * (event.tokens - 1))
         self._tokens += event.tokens
         self._last_token_ns = event.at_ns
+
+    def _count_draft(self, event: Piece) -> None:
+        self._drafts += 1
+        self._drafted += event.drafted
+        self._accepted += event.accepted
+        self._positions.extend([0, 0] for _ in range(event.drafted - len(self._positions)))
+        for position in self._positions[: event.drafted]:
+            position[0] += 1
+        for position in self._positions[: event.accepted]:
+            position[1] += 1
 
     def metrics(self) -> Metrics:
         """The figures so far."""
@@ -105,5 +120,10 @@ class Stopwatch:
             drafted=self._drafted,
             accepted=self._accepted,
             acceptance_rate=self._accepted / self._drafted if self._drafted else None,
+            mean_accepted_length=1 + self._accepted / self._drafts if self._drafts else None,
+            accepted_by_position=tuple(accepted / drafted for drafted, accepted in self._positions),
+            speculation_gain=self._plain_s / decode_s if self._drafts and decode_s > 0 else None,
+            drafter=self._drafting.drafter,
+            speculation_off=self._drafting.off,
             finish_reason=self._done.finish_reason if self._done else None,
         )

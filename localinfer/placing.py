@@ -3,7 +3,7 @@
 It also compares what was planned with what a load measured, so that the next plan is better.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import psutil
@@ -12,13 +12,23 @@ from localinfer.advice import Advice, refine, tight
 from localinfer.errors import DoesNotFit, LocalInferError
 from localinfer.machine import choose, look, short, way
 from localinfer.models import fit, lessons
+from localinfer.models.explain import gib, usable
 from localinfer.models.gguf import Header
 from localinfer.models.plan import HOST, Ask, MemoryPlan
-from localinfer.models.shape import from_gguf
-from localinfer.types import EngineStatus, LoadOptions, Metrics, Value
+from localinfer.models.shape import ModelShape, from_gguf
+from localinfer.types import DraftModel, EngineStatus, LoadOptions, Metrics, Value
 
 _LEAST_CONTEXT = 2048
 _SLOW = 0.5  # of the least speed that was to be expected
+
+
+class Beside(Value, frozen=True):
+    """A model that may draft for another one: its files, and what decides its memory. ``asked``: the person named it,
+    so it may lie in the machine's own memory too, and what keeps it from being loaded is told."""
+
+    draft: DraftModel
+    shape: ModelShape
+    asked: bool = True
 
 
 class Placing(Value, frozen=True):
@@ -46,25 +56,16 @@ def place(
     *,
     force: bool = False,
     freed: Mapping[str, int] | None = None,
+    beside: Beside | None = None,
 ) -> Placing:
     """Where the model goes. ``force`` loads it whatever the plan says; ``freed`` is what the model that it replaces
-    gives back, by device.
+    gives back, by device. ``beside`` drafts for it where there is room: the model itself lies as it would alone.
 
     Raises ``DoesNotFit``, ``BackendUnavailable`` and ``BadRequest`` for a device that cannot be had.
     """
-    machine = advice.machine
-    choice = choose(machine, device=options.device or None, require_gpu=options.require_gpu)
-    shape = from_gguf(headers)
-    ask = Ask(
-        context=options.context,
-        slots=options.slots,
-        kv_type=options.kv_type,
-        device=choice.device,
-        freed=dict(freed or {}),
-    )
-    plan = fit.plan(shape, machine, ask, lessons=advice.lessons)
-    if choice.device != HOST or tight(plan):
-        plan = _refined(plan, shape_of=headers, options=options, advice=advice, ask=ask)
+    choice = choose(advice.machine, device=options.device or None, require_gpu=options.require_gpu)
+    ask, planned = planning(headers, options, advice, choice.device, freed)
+    plan = planned(ask)
     if not force:
         _check(plan, options)
     if options.require_gpu and plan.gpu_layers == 0 and plan.verdict != "unknown":
@@ -73,8 +74,15 @@ def place(
     notices = [f"{choice.warning} {choice.fix}".strip()] if choice.warning else []
     if plan.context < plan.asked_context:
         notices.append(f"The context is {plan.context:,} tokens: {plan.asked_context:,} do not fit.")
+    if beside is not None:
+        plan, draft = with_draft(plan, beside, ask, planned, force=force)
+        chosen = msgspec.structs.replace(chosen, draft=draft)
+        if beside.asked and draft is None:
+            notices.append(f"{beside.draft.name} does not draft: {no_room(plan, beside, ask)}.")
+        elif beside.asked and beside.shape.parameters > from_gguf(headers).parameters:
+            notices.append(f"{beside.draft.name} is larger than {options.name}: its drafts will hardly pay.")
     chosen = msgspec.structs.replace(chosen, notices=tuple(notices))
-    device = next(one for one in machine.devices if one.id == plan.device)
+    device = next(one for one in advice.machine.devices if one.id == plan.device)
     where = "CPU" if plan.device == HOST else f"{way(device)} · {short(device.name)}"
     return Placing(
         options=chosen,
@@ -85,15 +93,62 @@ def place(
     )
 
 
-def _refined(
-    plan: MemoryPlan, *, shape_of: tuple[Header, ...], options: LoadOptions, advice: Advice, ask: Ask
-) -> MemoryPlan:
-    """The plan with the library's own figures, as far as it gives any."""
-    try:
-        paths = (options.model, *options.parts)
-        return refine(from_gguf(shape_of), advice.machine, ask, advice.lessons, paths)
-    except LocalInferError:
-        return plan
+def planning(
+    headers: tuple[Header, ...],
+    options: LoadOptions,
+    advice: Advice,
+    device: str,
+    freed: Mapping[str, int] | None = None,
+) -> tuple[Ask, Callable[[Ask], MemoryPlan]]:
+    """What is asked of a plan for a model that is here, on ``device``, and how it and its like are planned: with the
+    library's own figures where they matter."""
+    shape = from_gguf(headers)
+
+    def planned(asked: Ask) -> MemoryPlan:
+        plan = fit.plan(shape, advice.machine, asked, lessons=advice.lessons)
+        if device == HOST and not tight(plan):
+            return plan
+        try:
+            return refine(shape, advice.machine, asked, advice.lessons, (options.model, *options.parts))
+        except LocalInferError:
+            return plan
+
+    ask = Ask(
+        context=options.context, slots=options.slots, kv_type=options.kv_type, device=device, freed=dict(freed or {})
+    )
+    return ask, planned
+
+
+def with_draft(
+    plan: MemoryPlan, beside: Beside, ask: Ask, planned: Callable[[Ask], MemoryPlan], *, force: bool = False
+) -> tuple[MemoryPlan, DraftModel | None]:
+    """The plan of a model and its draft, and how the draft is loaded; ``plan`` and None where there is no room.
+
+    ``planned`` plans what it is asked for. The model is never placed otherwise for the sake of a draft. One that nobody
+    asked for has to lie on a GPU, with the whole of the model. On a processor, where a pass over eight tokens costs
+    four to seven times a pass over one, a server with a draft model a third of the target's size was measured at half
+    of its plain speed, although two thirds and more of the drafts were right: memory would be spent for nothing.
+    """
+    if not beside.asked and plan.verdict not in ("full", "full_short_ctx"):
+        return plan, None
+    for device in dict.fromkeys((plan.device, HOST) if beside.asked else (plan.device,)):
+        draft = msgspec.structs.replace(beside.draft, device=device, gpu_layers=0 if device == HOST else -1)
+        both = planned(msgspec.structs.replace(ask, draft=beside.shape, draft_device=device))
+        if (force and beside.asked) or plan.verdict == "unknown" or _lies(both) == _lies(plan):
+            return both, draft
+    return plan, None
+
+
+def no_room(plan: MemoryPlan, beside: Beside, ask: Ask) -> str:
+    """Why a draft does not fit beside the model that lies by ``plan``, in words."""
+    needed = fit.draft_bytes(beside.shape, ask, plan.context)
+    return f"it takes {gib(needed)}, and beside the model {usable(plan, beside=True)} are left"
+
+
+def _lies(plan: MemoryPlan) -> tuple[object, ...]:
+    """Where a model is, whatever is beside it."""
+    devices = tuple(load.id for load in plan.devices)
+    return plan.verdict, plan.context, plan.device, plan.gpu_layers, plan.expert_layers, devices
 
 
 def _check(plan: MemoryPlan, options: LoadOptions) -> None:
@@ -124,7 +179,12 @@ def _options(options: LoadOptions, plan: MemoryPlan) -> LoadOptions:
 
 
 def _smaller(options: LoadOptions, plan: MemoryPlan) -> tuple[LoadOptions, ...]:
-    """One step down: half the context while that is enough to talk with, else half the layers on the GPU."""
+    """One step down: half the context while that is enough to talk with, else half the layers on the GPU; before that,
+    the same without a draft model."""
+    if options.draft is not None:
+        told = f"Memory ran out while loading; {options.draft.name} does not draft."
+        alone = msgspec.structs.replace(options, draft=None, notices=(*options.notices, told))
+        return alone, *_smaller(alone, plan)
     context = options.context or plan.context
     if context >= 2 * _LEAST_CONTEXT:
         smaller = msgspec.structs.replace(options, context=context // 2)
@@ -143,9 +203,9 @@ def gives_back(placing: Placing, status: EngineStatus) -> dict[str, int]:
     Weights in the machine's own memory are pages of their file, which the system counts as available: they are none of
     it. No more is promised there than the worker holds.
     """
-    plan = placing.plan
+    plan = _held(placing.plan, status)
     freed = {load.id: load.needed_bytes for load in plan.devices}
-    mapped = sum(term.size_bytes for term in plan.terms if term.device == HOST and term.kind == "weights")
+    mapped = sum(t.size_bytes for t in plan.terms if t.device == HOST and t.kind in ("weights", "draft"))
     freed[HOST] = max(0, min(freed.get(HOST, 0) - mapped, status.rss_bytes or 0))
     return freed
 
@@ -159,25 +219,44 @@ def judge(placing: Placing, status: EngineStatus, metrics: Metrics) -> Judgement
     if info.gpu_layers < plan.gpu_layers:
         wanted = f"{plan.gpu_layers} were to be there. The driver may have failed since: see “localinfer doctor”."
         return Judgement(text=text, problem=f"Only {info.gpu_layers} layers are on the GPU; {wanted}")
-    if metrics.tps is None or plan.decode_tps is None or metrics.completion_tokens < lessons.LEAST_TOKENS:
+    plain_tps = _plain_tps(metrics)
+    if plain_tps is None or plan.decode_tps is None or metrics.completion_tokens < lessons.LEAST_TOKENS:
         return Judgement(text=text)
-    if metrics.tps < _SLOW * plan.decode_tps.low:
+    if plain_tps < _SLOW * plan.decode_tps.low:
         expected = f"{plan.decode_tps.low:.0f} to {plan.decode_tps.high:.0f} were to be expected"
-        problem = f"{metrics.tps:.1f} tok/s is slow for this device: {expected}. See “localinfer doctor”."
+        problem = f"{plain_tps:.1f} tok/s is slow for this device: {expected}. See “localinfer doctor”."
         return Judgement(text=f"{text} · slower than expected", problem=problem)
     return Judgement(text=f"{text} · as expected")
 
 
 def learn(placing: Placing, status: EngineStatus, metrics: Metrics) -> None:
     """Keep what a load and a reply taught."""
-    plan = placing.plan
+    plan = _held(placing.plan, status)
     if status.model is None or plan.verdict in ("unknown", "too_big"):
         return
     held = _resident_bytes(status.pid) if plan.device == HOST else _taken_bytes(placing)
-    decode = metrics.tps if metrics.completion_tokens >= lessons.LEAST_TOKENS else None
+    decode = _plain_tps(metrics) if metrics.completion_tokens >= lessons.LEAST_TOKENS else None
     fresh = (metrics.prompt_tokens or 0) - (metrics.cached_tokens or 0)
     prefill = metrics.prefill_tps if fresh >= lessons.LEAST_TOKENS else None
     lessons.keep(lessons.compare(plan, status.model.name, held_bytes=held, decode_tps=decode, prefill_tps=prefill))
+
+
+def _held(plan: MemoryPlan, status: EngineStatus) -> MemoryPlan:
+    """The plan without a draft model that is not loaded after all."""
+    absent = [term for term in plan.terms if term.kind == "draft"]
+    if not absent or status.model is None or status.model.draft:
+        return plan
+    devices = []
+    for load in plan.devices:
+        less = sum(term.size_bytes for term in absent if term.device == load.id)
+        devices.append(msgspec.structs.replace(load, needed_bytes=load.needed_bytes - less))
+    terms = tuple(term for term in plan.terms if term.kind != "draft")
+    return msgspec.structs.replace(plan, terms=terms, devices=tuple(devices))
+
+
+def _plain_tps(metrics: Metrics) -> float | None:
+    """The speed that the model itself would have had without drafts."""
+    return metrics.tps / metrics.speculation_gain if metrics.tps and metrics.speculation_gain else metrics.tps
 
 
 def _taken_bytes(placing: Placing) -> int | None:

@@ -99,6 +99,7 @@ class Reply:
                 at_ns=at_ns,
                 drafted=event.drafted,
                 accepted=min(event.accepted, count),
+                plain_s=event.plain_s,
                 logprobs=self._logprobs(event, count),
             )
         )
@@ -172,6 +173,8 @@ class Encoder:
             sampling=request.sampling,
             max_tokens=request.max_tokens,
             ignore_eos=request.ignore_eos,
+            speculation=request.speculation,
+            prediction=self._tokenizer.encode(request.prediction, special=False) if request.prediction else (),
         )
         chat = reasoning is not None
         reply = Reply(

@@ -34,6 +34,7 @@ class Settings(Value, frozen=True):
 
     ``model`` is the model reference used when none is given. ``offline`` forbids every use of the network.
     ``model_folders`` are folders with models of the person's own; in the environment they are separated as in PATH.
+    ``draft`` is what drafts tokens for the model to check: ``auto``, ``lookup``, ``off``, or the reference of a model.
     ``theme`` names a theme of the application; ``keys`` gives actions of the application other keys, one (``"f5"``) or
     several (``["f5", "ctrl+t"]``), and is read from the file only. The others are defaults of the same fields of
     ``LoadOptions``.
@@ -45,6 +46,7 @@ class Settings(Value, frozen=True):
     threads: Positive | None = None
     device: str | None = None
     kv_type: Literal["f16", "q8_0", "q4_0"] = "f16"
+    draft: str = "auto"
     model_folders: tuple[str, ...] = ()
     theme: str | None = None
     keys: dict[str, str | tuple[str, ...]] = msgspec.field(default_factory=dict)

@@ -57,11 +57,23 @@ class Sampling(Value, frozen=True):
     top_logprobs: int | None = None
 
 
+class Speculation(Value, frozen=True):
+    """Which drafters may propose tokens that the model only checks; what it answers does not depend on it.
+
+    ``auto`` is prompt lookup first, else the draft model where one is loaded. ``most`` bounds the tokens drafted for a
+    pass; 0 is off too.
+    """
+
+    drafter: Literal["auto", "lookup", "model", "off"] = "auto"
+    most: int = 64
+
+
 class GenerationRequest(Value, frozen=True):
     """What to generate from: exactly one of ``messages`` (chat template), ``prompt`` (raw text) and ``token_ids``.
 
     ``max_tokens`` None means until the model stops or the context ends. ``ignore_eos`` generates past the end of the
-    answer, for benchmarks. ``label`` says who asks, for people to read; nothing depends on it.
+    answer, for benchmarks. ``prediction`` is text that the answer may repeat: prompt lookup drafts from it too.
+    ``label`` says who asks, for people to read; nothing depends on it.
     """
 
     messages: tuple[Message, ...] = ()
@@ -71,7 +83,20 @@ class GenerationRequest(Value, frozen=True):
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    speculation: Speculation = Speculation()
+    prediction: str = ""
     label: str = ""
+
+
+class DraftModel(Value, frozen=True):
+    """A model that drafts for another one: its file and how it is loaded. ``gpu_layers`` and ``device`` are as in
+    ``LoadOptions``."""
+
+    model: str
+    name: str
+    parts: tuple[str, ...] = ()
+    device: str | None = None
+    gpu_layers: int = -1
 
 
 class LoadOptions(Value, frozen=True):
@@ -80,8 +105,8 @@ class LoadOptions(Value, frozen=True):
     ``context`` is tokens per slot. ``threads`` fixes the thread count instead of following the free cores.
     ``kv_type`` is the type of the KV cache (``f16``, ``q8_0``, ``q4_0``). ``gpu_layers`` -1 offloads every layer, and
     the experts of the first ``expert_layers`` stay in the machine's own memory. ``unified`` shares one KV cache between
-    the slots, for machines short of memory. ``parts`` are the further files of a split model. ``notices`` are passed on
-    with the model's own.
+    the slots, for machines short of memory. ``parts`` are the further files of a split model. ``draft`` is loaded beside
+    it to draft for it; where that fails the model runs without. ``notices`` are passed on with the model's own.
     """
 
     backend: str
@@ -98,13 +123,15 @@ class LoadOptions(Value, frozen=True):
     require_gpu: bool = False
     cache_tokens: int | None = None
     parts: tuple[str, ...] = ()
+    draft: DraftModel | None = None
     notices: tuple[str, ...] = ()
 
 
 class ModelInfo(Value, frozen=True):
     """One loaded model as it really is. ``placement`` is measured after the load, never what was asked for;
     ``gpu_layers`` of ``layers``, the output layer counted, are on a GPU. ``quantization`` is the type most weights
-    have."""
+    have. ``draft`` is the name of the draft model that is loaded beside it, ``no_draft`` why one that was asked for is
+    not, ``no_speculation`` why nothing can draft for this model."""
 
     name: str
     backend: str
@@ -120,6 +147,9 @@ class ModelInfo(Value, frozen=True):
     threads: int | None = None
     gpu_layers: int = 0
     layers: int = 0
+    draft: str = ""
+    no_draft: str = ""
+    no_speculation: str = ""
     notices: tuple[str, ...] = ()
 
 
@@ -166,13 +196,15 @@ class Prefilled(Value, frozen=True, tag=True):
 
 class Piece(Value, frozen=True):
     """What one step added to a reply. ``tokens`` were sampled; the text may be empty while a character, a stop string
-    or a tag is undecided. ``drafted`` and ``accepted`` count speculation in this step."""
+    or a tag is undecided. ``drafted`` and ``accepted`` count speculation in this step, and ``plain_s`` is what a pass
+    without drafts would have taken instead, as measured lately: 0 where nothing was drafted."""
 
     text: str
     tokens: int
     at_ns: int
     drafted: int = 0
     accepted: int = 0
+    plain_s: float = 0.0
     logprobs: tuple[TokenLogprob, ...] = ()
 
 
@@ -184,8 +216,20 @@ class Reasoning(Piece, frozen=True, tag=True):
     """A piece of what the model thinks before it answers."""
 
 
+class Drafting(Value, frozen=True, tag=True):
+    """What drafts for this generation from now on, in words ("prompt lookup", "prompt lookup + qwen3-0.6b"), and why
+    nothing is drafted at present; ``off`` is empty while something may be."""
+
+    drafter: str
+    off: str = ""
+
+
 class Metrics(Value, frozen=True, omit_defaults=False):
-    """The figures of one generation at one moment, as defined in the README. Not measured: None."""
+    """The figures of one generation at one moment, as defined in the README. Not measured: None.
+
+    ``drafts`` are passes that checked drafted tokens. ``accepted_by_position[i]`` is the share of the drafts of more
+    than ``i`` tokens whose token ``i`` was accepted. ``drafter`` and ``speculation_off`` are those of ``Drafting``.
+    """
 
     ttft_s: float | None = None
     queue_s: float | None = None
@@ -205,6 +249,11 @@ class Metrics(Value, frozen=True, omit_defaults=False):
     drafted: int = 0
     accepted: int = 0
     acceptance_rate: float | None = None
+    mean_accepted_length: float | None = None
+    accepted_by_position: tuple[float, ...] = ()
+    speculation_gain: float | None = None
+    drafter: str = ""
+    speculation_off: str = ""
     finish_reason: FinishReason | None = None
 
 
@@ -231,7 +280,7 @@ class Failed(Value, frozen=True, tag=True):
     error: Fault
 
 
-Event = Loading | Queued | Prefilled | Text | Reasoning | Done | Failed
+Event = Loading | Queued | Prefilled | Drafting | Text | Reasoning | Done | Failed
 
 
 class EngineStatus(Value, frozen=True):

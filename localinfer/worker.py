@@ -19,9 +19,11 @@ import backends
 from backends.base import (
     Admitted,
     Backend,
+    DraftingChanged,
     Finished,
     PrefillAdvanced,
     PrefillStarted,
+    Prepares,
     Refused,
     Sampled,
     SequenceJob,
@@ -38,6 +40,7 @@ from localinfer.types import (
     Count,
     Counted,
     Done,
+    Drafting,
     Event,
     Failed,
     Fatal,
@@ -50,6 +53,7 @@ from localinfer.types import (
 )
 
 PROGRESS_EVERY_NS = 50_000_000
+IDLE_S = 0.05  # without a request after which the backend may prepare for the next one
 HOLD_NS = 45_000_000  # text that follows other text may wait so long for company: each frame costs the model time
 
 # What the encoder thread and the reader thread hand to the model thread.
@@ -65,6 +69,7 @@ class Worker:
         self._channel = channel
         self._backend = backend
         self._inbox = inbox
+        self._preparing = backend if isinstance(backend, Prepares) else None
         self._replies: dict[int, Reply] = {}
         self._newest = 0
         self._cancelled_early: set[int] = set()
@@ -75,20 +80,38 @@ class Worker:
     def run(self) -> None:
         """Serve until the process is ended by its reader thread."""
         while True:
+            if not self._replies:
+                self._prepare()
             self._drain(block=not self._replies)
             self._flush()  # that a request was taken is said before a step that may be long
             if self._replies:
                 self._step()
                 self._flush()
 
+    def _prepare(self) -> None:
+        """Use the time in which nothing is asked, until something is."""
+        wait_s = IDLE_S
+        while self._preparing is not None:
+            try:
+                item = self._inbox.get(timeout=wait_s)
+            except queue.Empty:
+                if not self._preparing.prepare():
+                    self._preparing = None
+                wait_s = 0.0
+            else:
+                self._take(item)
+                return
+
     def _drain(self, *, block: bool) -> None:
         while block or not self._inbox.empty():
-            item = self._inbox.get()
+            self._take(self._inbox.get())
             block = False
-            if isinstance(item, Cancel):
-                self._cancel(item.id)
-            else:
-                self._admit(*item)
+
+    def _take(self, item: Encoded | Cancel) -> None:
+        if isinstance(item, Cancel):
+            self._cancel(item.id)
+        else:
+            self._admit(*item)
 
     def _admit(self, id: int, outcome: Reply | LocalInferError, job: SequenceJob | None) -> None:
         self._newest = max(self._newest, id)
@@ -135,6 +158,8 @@ class Worker:
                 self._emit(event.id, reply.prefill_started(event.cached, after_ns))
             case PrefillAdvanced():
                 self._emit(event.id, reply.prefill_advanced(event.done, after_ns))
+            case DraftingChanged():
+                self._emit(event.id, Drafting(drafter=event.drafter, off=event.off))
             case Finished():
                 for piece in reply.flush(after_ns):
                     self._emit(event.id, piece)
@@ -148,7 +173,7 @@ class Worker:
 
     def _emit(self, generation_id: int, event: Event) -> None:
         self._out.append((generation_id, event))
-        self._urgent |= not isinstance(event, Piece)
+        self._urgent |= not isinstance(event, Piece | Drafting)
 
     def _flush(self) -> None:
         if self._out and self._urgent:

@@ -4,6 +4,7 @@ Everything slow runs in threads. It knows ``Engines`` and no widget; ``changed``
 """
 
 import asyncio
+import functools
 import threading
 from collections.abc import Callable
 from typing import Literal
@@ -45,7 +46,7 @@ class Desk:
         self._task: asyncio.Task[Opened] | None = None
         self._begun = asyncio.Event()
         self._superseded = threading.Event()  # of the last choice: set when another is made
-        self._asked: LoadOptions | None = None  # what the model in use was loaded for
+        self._asked: tuple[LoadOptions, str] | None = None  # what the model in use was loaded for
 
     @property
     def engine(self) -> Opened | None:
@@ -62,9 +63,13 @@ class Desk:
             threads=parameters.threads or asked.threads,
         )
 
+    def draft(self, parameters: Parameters) -> str:
+        """What drafts for a model in a conversation with ``parameters``: see ``drafts.propose``."""
+        return parameters.draft or self._start.draft
+
     def suits(self, parameters: Parameters) -> bool:
         """Whether what is loaded was loaded for what ``parameters`` ask for."""
-        return self._asked is None or self._asked == self.options(parameters)
+        return self._asked is None or self._asked == (self.options(parameters), self.draft(parameters))
 
     async def ensure(self, parameters: Parameters) -> Opened:
         """An engine that takes requests: the one in use, else the usual model's, which is opened for it. One that was
@@ -95,8 +100,8 @@ class Desk:
     ) -> "asyncio.Task[Opened]":
         """Load ``reference`` (None: the usual model) in the place of what is loaded.
 
-        A context that ``parameters`` ask for and that does not fit is an error where it has to be ``exact``; else as
-        much is loaded as fits, and the state's notice says so.
+        A context that ``parameters`` ask for and that does not fit, and a draft model that cannot be had, is an error
+        where it has to be ``exact``; else what can be had is loaded, and the state's notice says so.
         """
         before = self._task
         self._begun = asyncio.Event()
@@ -122,7 +127,7 @@ class Desk:
         force: bool,
         exact: bool,
     ) -> Opened:
-        options = self.options(parameters)
+        options, draft = self.options(parameters), self.draft(parameters)
         superseded = self._superseded
         if before is not None:
             await asyncio.gather(before, return_exceptions=True)
@@ -134,7 +139,7 @@ class Desk:
 
         try:
             name = reference if reference is not None else await aside(lambda: self._usual(options))
-            prospect, notice = await self._prepared(name, options, force=force, exact=exact)
+            prospect, notice = await self._prepared(name, options, draft, force=force, exact=exact)
             self._set(DeskState(phase="loading", name=prospect.name))
             if superseded.is_set():
                 raise Superseded(f"Another model was chosen before {prospect.name} was loaded.")
@@ -143,21 +148,28 @@ class Desk:
             if not superseded.is_set():
                 self._set(DeskState(phase="failed", name=self.state.name, error=error))
             raise
-        self.reference, self._asked = name, options
+        self.reference, self._asked = name, (options, draft)
         self._set(DeskState(phase="ready", name=prospect.name, notice=notice))
         return engine
 
-    async def _prepared(self, name: str, options: LoadOptions, *, force: bool, exact: bool) -> tuple[Prospect, str]:
+    async def _prepared(
+        self, name: str, options: LoadOptions, draft: str, *, force: bool, exact: bool
+    ) -> tuple[Prospect, str]:
         """How ``name`` is loaded, and what is to be said about it."""
         usual = self._start.options.context
+        prepare = functools.partial(self.engines.prepare, name, force=force)
         try:
-            return await aside(lambda: self.engines.prepare(name, options, force=force)), ""
+            return await aside(lambda: prepare(options, draft=draft)), ""
         except DoesNotFit as error:
             if exact or options.context == usual:
                 raise
             fewer = msgspec.structs.replace(options, context=usual)
-            prospect = await aside(lambda: self.engines.prepare(name, fewer, force=force))
-            return prospect, f"{error.message} It is loaded with what fits."
+            return await aside(lambda: prepare(fewer, draft=draft)), f"{error.message} It is loaded with what fits."
+        except LocalInferError as error:
+            if exact or draft in ("auto", "off"):
+                raise
+            prospect = await aside(lambda: prepare(options, draft="off"))  # raises the same where it was not the draft
+            return prospect, f"{error.message} The model answers without it."
 
     def _switch(self, prospect: Prospect, progress: Callable[[float], None], superseded: threading.Event) -> Opened:
         from localinfer.models.progress import Stopped, stoppable

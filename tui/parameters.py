@@ -14,15 +14,16 @@ from localinfer import decoding, settings
 from localinfer.errors import BadRequest
 from localinfer.generation import check
 from localinfer.history.values import Parameters
-from localinfer.types import GenerationRequest, Message, Sampling, Value
+from localinfer.types import GenerationRequest, Message, Sampling, Speculation, Value
 
-Group = Literal["answer", "sampling", "model", "more"]
-RELOADS = ("context", "kv_type", "threads")
+Group = Literal["answer", "sampling", "speculation", "model", "more"]
+RELOADS = ("context", "kv_type", "threads", "draft")
+DRAFTERS = {"auto": "auto", "lookup": "prompt lookup only", "model": "draft model only", "off": "off"}
 
 
 class ModelFacts(Value, frozen=True):
     """What is known of the loaded model: its ``context``, ``threads`` and ``kv_type`` in force, the context it was
-    trained for, and the one that memory has room for by its plan."""
+    trained for, and the one that memory has room for by its plan; ``draft`` is its draft model's name."""
 
     name: str = ""
     context: int | None = None
@@ -30,6 +31,7 @@ class ModelFacts(Value, frozen=True):
     max_context: int | None = None
     threads: int | None = None
     kv_type: str = ""
+    draft: str = ""
 
 
 class Field(Value, frozen=True):
@@ -57,6 +59,11 @@ FIELDS: tuple[Field, ...] = (
         "sampling", "repeat_penalty", "Repeat penalty", "Above 1, what was said lately becomes less likely. 1 is off."
     ),
     _field("sampling", "seed", "Seed", "The same seed, the same reply.", "another one each time"),
+    _field("speculation", "drafter", "Drafts", "What drafts tokens that the model only checks. Replies stay the same."),
+    _field("speculation", "most", "Longest draft", "Tokens drafted for one pass. Fewer are, where more do not pay."),
+    _field(
+        "model", "draft", "Draft model", "A small model of the same vocabulary, off for none.", "the one that suits"
+    ),
     _field("model", "context", "Context", "Tokens that the model can see at once. More needs more memory."),
     _field("model", "kv_type", "KV cache", "Precision of the KV cache. Smaller types save memory, at a loss."),
     _field("model", "threads", "Threads", "Processor threads.", "as many as are free"),
@@ -79,9 +86,13 @@ FIELDS: tuple[Field, ...] = (
     _field("more", "logit_bias", "Logit bias", 'Added to the logits of token ids, as JSON: {"123": -5}.', "none"),
     _field("more", "top_logprobs", "Logprobs", "Ask for the probabilities of this many alternatives.", "not asked for"),
 )
-_KINDS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Sampling)} | {
+_NESTED: dict[str, type[msgspec.Struct]] = {"sampling": Sampling, "speculation": Speculation}
+_KINDS: dict[str, Any] = {
+    field.name: field.type for nested in _NESTED.values() for field in msgspec.structs.fields(nested)
+} | {
     "system": str,
     "max_tokens": int | None,
+    "draft": str | None,
     "context": settings.Positive | None,
     "kv_type": str | None,
     "threads": settings.Positive | None,
@@ -114,6 +125,8 @@ def placeholder(field: Field, facts: ModelFacts) -> str:
         return f"{facts.threads} now · {field.otherwise}"
     if field.name == "system":
         return "none"
+    if field.name == "draft" and facts.name:
+        return f"{facts.draft or 'none'} now · {field.otherwise}"
     return field.otherwise or _written(default(field.name))
 
 
@@ -147,9 +160,10 @@ def cautions(texts: Mapping[str, str], facts: ModelFacts) -> dict[str, str]:
 def parameters(texts: Mapping[str, str]) -> Parameters:
     """The parameters that ``texts`` say. Raises ``BadRequest``."""
     values = {name: _parse(name, text) for name, text in texts.items()}
-    sampling = {name: values.pop(name) for name in list(values) if name in Sampling.__struct_fields__}
-    whole = msgspec.structs.replace(Parameters(), **values)
-    return msgspec.structs.replace(whole, sampling=msgspec.structs.replace(Sampling(), **sampling))
+    for nested, kind in _NESTED.items():
+        inner = {name: values.pop(name) for name in list(values) if name in kind.__struct_fields__}
+        values[nested] = msgspec.structs.replace(kind(), **inner)
+    return msgspec.structs.replace(Parameters(), **values)
 
 
 def sampling_texts(sampling: Sampling) -> dict[str, str]:
@@ -159,8 +173,8 @@ def sampling_texts(sampling: Sampling) -> dict[str, str]:
 
 
 def _value(parameters: Parameters, name: str) -> object:
-    owner = parameters.sampling if name in Sampling.__struct_fields__ else parameters
-    return getattr(owner, name)
+    nested = next((nested for nested, kind in _NESTED.items() if name in kind.__struct_fields__), None)
+    return getattr(getattr(parameters, nested) if nested else parameters, name)
 
 
 def _written(value: object) -> str:
@@ -202,6 +216,8 @@ def _check(name: str, value: Any) -> None:
         check(GenerationRequest(prompt="-", max_tokens=value))
     elif name == "kv_type" and value not in settings.KV_TYPES:
         raise BadRequest(f"There is no KV cache type “{value}”.", "Choose another.", param=name)
+    elif name in Speculation.__struct_fields__:
+        check(GenerationRequest(prompt="-", speculation=msgspec.structs.replace(Speculation(), **{name: value})))
     elif name in Sampling.__struct_fields__:
         sampling = msgspec.structs.replace(Sampling(), **{name: value})
         check(GenerationRequest(prompt="-", sampling=sampling))
@@ -223,6 +239,8 @@ def _short(text: str) -> str:
 def _refusal(name: str, text: str, error: Exception) -> str:
     if name == "dry_sequence_breakers":
         return f"This is not a JSON list of texts: {error}."
+    if name == "drafter":
+        return f"Nothing drafts that is called “{_short(text)}”."
     if name == "logit_bias":
         return f"This is not JSON that gives token ids a number: {error}."
     if name in ("context", "threads"):

@@ -241,6 +241,7 @@ class Talk:
             messages=tree.messages(path, self.parameters, self.omissions),
             sampling=self.parameters.sampling,
             max_tokens=self.parameters.max_tokens,
+            speculation=self.parameters.speculation,
             label="chat",
         )
 

@@ -4,8 +4,10 @@ import os
 from contextlib import ExitStack
 
 from backends.base import Load, Progress, SequenceJob, StepEvent
+from backends.drafting import CPU_GUESS, GPU_GUESS, PassCosts, Speculator, one_part
 from backends.llama_cpp.library import devices, lib, notice
 from backends.llama_cpp.native import KV_TYPES, ContextOptions, NativeContext, NativeModel
+from backends.llama_cpp.passes import Calibration, streams
 from backends.llama_cpp.prefix import PrefixCache
 from backends.llama_cpp.room import Need, Room, make_room
 from backends.llama_cpp.scheduler import Scheduler
@@ -13,6 +15,7 @@ from backends.llama_cpp.threads import FreeCores
 from backends.llama_cpp.tokenizer import LlamaTokenizer
 from localinfer.errors import BackendUnavailable, BadRequest
 from localinfer.machine import available_cores, available_memory_bytes
+from localinfer.models.sizes import outputs
 from localinfer.types import LoadOptions, ModelInfo
 
 BATCH = 2048
@@ -59,7 +62,7 @@ class LlamaCppBackend:
                 ContextOptions(
                     cells=room.cells,
                     sequences=options.slots,
-                    outputs=options.slots,
+                    outputs=outputs(options.slots),
                     batch=BATCH,
                     threads=self._threads,
                     kv_type=options.kv_type,
@@ -70,11 +73,21 @@ class LlamaCppBackend:
             self.tokenizer = LlamaTokenizer(self._model)
             self.info = self._describe(options, room.context)
             cache = self._prefix_cache(options, room.context)
-            self._scheduler = Scheduler(self._model, self._context, cache, self.tokenizer, room.context)
+            drafted = outputs(options.slots) - options.slots
+            costs = PassCosts(1 + drafted, GPU_GUESS if self._model.offloaded[0] else CPU_GUESS)
+            speculator = Speculator(
+                costs,
+                one_part if room.unified else streams,
+                budget=drafted,
+                equalises=not room.unified and cache.trims,
+            )
+            self._scheduler = Scheduler(self._model, self._context, cache, self.tokenizer, room.context, speculator)
+            self._calibration = Calibration(self._context, costs, 1 + drafted, self._model.n_vocab)
             self._resources = resources.pop_all()
 
     def submit(self, job: SequenceJob) -> None:
         """Queue a sequence."""
+        self._calibration.stop()
         self._scheduler.submit(job)
 
     def cancel(self, sequence_id: int) -> None:
@@ -87,6 +100,10 @@ class LlamaCppBackend:
             self._threads = threads
             self._context.set_threads(threads)
         return self._scheduler.step()
+
+    def prepare(self) -> bool:
+        """Measure one more pass of those that the choice of drafts rests on."""
+        return self._calibration.step()
 
     def load(self) -> Load:
         """What it is doing now."""

@@ -117,9 +117,9 @@ _log = _Log()
 
 
 @contextmanager
-def capture_log() -> Iterator[LogLines]:
+def capture_log(into: LogLines | None = None) -> Iterator[LogLines]:
     """Gather what the library logs meanwhile."""
-    _log.collector = seen = LogLines()
+    _log.collector = seen = LogLines() if into is None else into
     try:
         yield seen
     finally:

@@ -295,16 +295,19 @@ class Batch:
             self._token_at[row] = token
             self._pos_at[row] += 1
 
-    def extend(self, sequence: int, position: int, tokens: npt.NDArray[np.int32], *, want_last: bool) -> int:
-        """Add prompt tokens from ``position`` on; the row of the last one, whose logits may be wanted."""
+    def extend(
+        self, sequence: int, position: int, tokens: npt.NDArray[np.int32] | Sequence[int], *, wanted: range
+    ) -> int:
+        """Add tokens from ``position`` on, of which those at the indices ``wanted`` are to have logits; the row of the
+        first."""
         start, end = self.rows, self.rows + len(tokens)
         self._token[start:end] = tokens
         self._pos[start:end] = np.arange(position, position + len(tokens), dtype=np.int32)
         self._sequence[start:end] = sequence
         self._logits[start:end] = 0
-        self._logits[end - 1] = want_last
+        self._logits[start + wanted.start : start + wanted.stop] = 1
         self.rows = self.struct.n_tokens = end
-        return end - 1
+        return start
 
 
 def _pointer(array: npt.NDArray[Any], kind: Any) -> Any:

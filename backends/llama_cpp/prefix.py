@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from localinfer.errors import LocalInferError
+
 Tokens = npt.NDArray[np.int32]
 State = npt.NDArray[np.uint8]
 
@@ -185,6 +187,27 @@ class PrefixCache:
             return
         state = self._cells.save(row.index, partial=True)
         row.checkpoints = (*row.checkpoints, Checkpoint(row.length, state))[-CHECKPOINTS:]
+
+    @property
+    def trims(self) -> bool:
+        """Whether the newest tokens of a row can be dropped; else a row goes back to a ``mark``."""
+        return self._trims
+
+    def mark(self, row: Row) -> Checkpoint:
+        """The state of a row now, to come back to when what is decoded next is to be dropped."""
+        return Checkpoint(row.length, self._cells.save(row.index, partial=True))
+
+    def go_back(self, row: Row, mark: Checkpoint) -> None:
+        """Make ``row`` hold what it held at ``mark``. Raises ``LocalInferError`` where the memory refuses."""
+        restored = self._cells.restore(row.index, mark.state, partial=True)
+        if not (restored and self._cells.trim(row.index, mark.length)):
+            raise LocalInferError("The state of this sequence could not be restored.", "Switch speculation off.")
+        row.cut(mark.length)
+
+    def retract(self, row: Row) -> None:
+        """Drop what was decoded after the tokens of ``row``. Raises ``LocalInferError`` where the memory refuses."""
+        if not self._cells.trim(row.index, row.length):
+            raise LocalInferError("Drafted tokens could not be taken back.", "Switch speculation off.")
 
     def release(self, row: Row) -> None:
         """The row's job is over; it keeps what it holds until its cells are needed."""

@@ -211,7 +211,7 @@ class ScriptedBackend:
             self._sampled += len(tokens)
             top = job.sampling.top_logprobs
             logprobs = () if top is None else tuple(_logprob(token, top) for token in tokens)
-            yield Sampled(job.id, tuple(tokens), drafted, len(tokens) - 1, logprobs)
+            yield Sampled(job.id, tuple(tokens), drafted, len(tokens) - 1, logprobs=logprobs)
         if tokens and self.tokenizer.is_end(tokens[-1]):
             yield Finished(job.id, "stop")
             self._release(slot)

@@ -11,6 +11,7 @@ import typer
 
 from localinfer.cli import afterwards, console, figures
 from localinfer.cli.lines import Entry, LineReader
+from localinfer.cli.loading import speculation
 from localinfer.engines import Opened, open_engine
 from localinfer.errors import ContextOverflow, LocalInferError
 from localinfer.generation import Generation, check
@@ -42,13 +43,18 @@ _COMMAND = re.compile(r"/[A-Za-z]+(\s|$)")  # "/usr/bin is full" is a message
 class Conversation:
     """The turns so far and the engine that answers them.
 
-    ``interactive``: a person is there, who may stop a reply. ``failure`` is the first error there was.
+    ``draft`` is what ``--draft`` says. ``interactive``: a person is there, who may stop a reply. ``failure`` is the
+    first error there was.
     """
 
-    def __init__(self, engine: Opened, system: str | None, sampling: Sampling, *, interactive: bool) -> None:
+    def __init__(
+        self, engine: Opened, system: str | None, sampling: Sampling, draft: str = "auto", *, interactive: bool
+    ) -> None:
         self.failure: LocalInferError | None = None
         self._engine = engine
         self._sampling = sampling
+        self._speculation = speculation(draft)
+        self._asked = draft not in ("auto", "off")
         self._system = system
         self._interactive = interactive
         self._turns: tuple[Message, ...] = ()
@@ -100,7 +106,7 @@ class Conversation:
         gaps = (("p50", metrics.itl_p50_ms), ("p90", metrics.itl_p90_ms), ("p99", metrics.itl_p99_ms))
         context = f" of {status.model.context:,}" if status.model else ""
         for line in (
-            figures.line(metrics, status),
+            figures.line(metrics, status, asked=self._asked),
             f"prompt {_count(metrics.prompt_tokens)} tokens, {_count(metrics.cached_tokens)} of them cached · "
             f"prefill {_count(metrics.prefill_tps)} tok/s",
             f"ITL {' · '.join(f'{name} {_count(value, 1)}' for name, value in gaps)} ms",
@@ -129,7 +135,9 @@ class Conversation:
 
     def _generate(self, messages: tuple[Message, ...], reply: "_Reply") -> Metrics:
         system = (Message(role="system", content=self._system),) if self._system else ()
-        request = GenerationRequest(messages=(*system, *messages), sampling=self._sampling)
+        request = GenerationRequest(
+            messages=(*system, *messages), sampling=self._sampling, speculation=self._speculation
+        )
         with _CtrlC(self._interactive) as ctrl_c:
             generation = self._engine.submit(request)
             ctrl_c.stops(generation)
@@ -155,7 +163,7 @@ class Conversation:
             console.note("The reply is empty; /retry asks again.")
         elif metrics.finish_reason == "length" and status.model is not None:
             console.note(f"The context of {status.model.context:,} tokens is full. /clear forgets the conversation.")
-        console.styled_note(afterwards.line(self._engine, metrics))
+        console.styled_note(afterwards.line(self._engine, metrics, asked=self._asked))
 
 
 def _count(value: float | None, digits: int = 0) -> str:
@@ -264,6 +272,7 @@ def chat(
     options: LoadOptions,
     offline: bool,
     force: bool = False,
+    draft: str = "auto",
 ) -> None:
     """Talk until the input ends. Raises ``LocalInferError`` when there is no model to talk to.
 
@@ -274,13 +283,13 @@ def chat(
     reader = LineReader()
     with (
         console.fetching(name) as progress,
-        open_engine(reference, options, offline=offline, progress=progress, force=force) as engine,
+        open_engine(reference, options, offline=offline, progress=progress, force=force, draft=draft) as engine,
     ):
         info = _load(engine)
         if reader.interactive:
             named = " · ".join(part for part in (info.name, info.quantization, info.placement) if part)
             console.note(f"{named} · context {info.context:,}. /help helps.")
-        conversation = Conversation(engine, system, sampling, interactive=reader.interactive)
+        conversation = Conversation(engine, system, sampling, draft, interactive=reader.interactive)
         _talk(reader, conversation)
     if conversation.failure is not None and not reader.interactive:
         raise typer.Exit(conversation.failure.exit_code)
@@ -293,7 +302,7 @@ def _load(engine: Opened) -> ModelInfo:
         info = engine.load(waiting.show)
     finally:
         waiting.clear()
-    for notice in info.notices:
+    for notice in afterwards.notices(info):
         console.note(notice)
     return info
 

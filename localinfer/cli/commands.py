@@ -70,6 +70,7 @@ def open_application(
     device: shared.Device = None,
     threads: shared.Threads = None,
     kv: shared.Kv = None,
+    draft: shared.Draft = None,
     offline: shared.Offline = False,
     require_gpu: shared.RequireGpu = False,
     force: shared.Force = False,
@@ -84,11 +85,14 @@ def open_application(
 
     if not in_a_terminal():
         raise BadRequest("The application needs a terminal to draw on.", "Use “localinfer chat” or “localinfer run”.")
+    wanted = shared.drafting(draft)
     start = Start(
         reference=model,
         options=shared.load_options(
             backend=backend, device=device, threads=threads, kv=kv, context=context, require_gpu=require_gpu
         ),
+        draft=wanted,
+        speculation=shared.speculation(wanted),
         offline=_offline(offline),
         force=force,
         system=system or "",
@@ -114,6 +118,7 @@ def answer(
     device: shared.Device = None,
     threads: shared.Threads = None,
     kv: shared.Kv = None,
+    draft: shared.Draft = None,
     offline: shared.Offline = False,
     require_gpu: shared.RequireGpu = False,
     force: shared.Force = False,
@@ -133,6 +138,7 @@ def answer(
         options=shared.load_options(
             backend=backend, device=device, threads=threads, kv=kv, context=context, require_gpu=require_gpu
         ),
+        draft=shared.drafting(draft),
         offline=_offline(offline),
         as_json=as_json,
         stats=not no_stats,
@@ -153,6 +159,7 @@ def open_chat(
     device: shared.Device = None,
     threads: shared.Threads = None,
     kv: shared.Kv = None,
+    draft: shared.Draft = None,
     offline: shared.Offline = False,
     require_gpu: shared.RequireGpu = False,
     force: shared.Force = False,
@@ -168,6 +175,7 @@ def open_chat(
         options=shared.load_options(
             backend=backend, device=device, threads=threads, kv=kv, context=context, require_gpu=require_gpu
         ),
+        draft=shared.drafting(draft),
         offline=_offline(offline),
         force=force,
     )
@@ -222,13 +230,16 @@ def fit_model(
     kv: shared.Kv = None,
     slots: Slots = 1,
     device: shared.Device = None,
+    draft: Annotated[
+        str | None, typer.Option("--draft", metavar="MODEL", help="A smaller model that is to draft for it.")
+    ] = None,
     as_json: Json = False,
     offline: shared.Offline = False,
 ) -> None:
     """Say whether a model fits, with every part of its memory."""
     from localinfer.cli.fit import fit
 
-    fit(model, _ask(context, kv, slots, device), offline=_offline(offline), as_json=as_json)
+    fit(model, _ask(context, kv, slots, device), draft=draft, offline=_offline(offline), as_json=as_json)
 
 
 @app.command("pull")

@@ -19,6 +19,11 @@ JSON_KEYS = (
     "drafted",
     "accepted",
     "acceptance_rate",
+    "mean_accepted_length",
+    "accepted_by_position",
+    "speculation_gain",
+    "drafter",
+    "speculation_off",
     "finish_reason",
 )
 
@@ -33,8 +38,11 @@ def device(status: EngineStatus) -> str:
     return f"{placement} ×{status.threads}" if placement == "CPU" and status.threads else placement
 
 
-def line(metrics: Metrics, status: EngineStatus, where: str = "") -> str:
-    """One line: ``TTFT 0.21 s (load 0.1 · prefill 0.1, 96 cached) · 118 tok/s · 64 tokens · llama.cpp CPU ×2``."""
+def line(metrics: Metrics, status: EngineStatus, where: str = "", *, asked: bool = False) -> str:
+    """One line: ``TTFT 0.21 s (load 0.1 · prefill 0.1, 96 cached) · 118 tok/s · 64 tokens · llama.cpp CPU ×2``.
+
+    ``asked``: the person chose what drafts, and is told why nothing does.
+    """
     parts = [
         f"{name} {value:.1f}"
         for name, value in (("queue", metrics.queue_s), ("load", metrics.load_s))
@@ -52,13 +60,22 @@ def line(metrics: Metrics, status: EngineStatus, where: str = "") -> str:
         else (f"{metrics.tps:.1f} tok/s" if metrics.tps is not None else f"{DASH} tok/s")
     )
     fields = [ttft, speed, f"{metrics.completion_tokens} tokens"]
-    if metrics.acceptance_rate is not None:
-        fields.append(f"drafts {metrics.acceptance_rate:.0%} accepted")
+    fields += speculation(metrics, status, asked=asked)
     if metrics.finish_reason in ("length", "cancelled"):
         fields.append({"length": "cut off at the limit", "cancelled": "stopped"}[metrics.finish_reason])
     backend = status.model.backend if status.model else ""
     fields.append(f"{backend} {where or device(status)}".strip())
     return " · ".join(fields)
+
+
+def speculation(metrics: Metrics, status: EngineStatus, *, asked: bool = False) -> list[str]:
+    """What drafting did: "drafts 91 % accepted", "1.62× plain"; why nothing drafts, where that was ``asked`` for."""
+    off = metrics.speculation_off or (status.model.no_speculation if status.model else "")
+    said = [f"no drafts: {off}"] if asked and off else []
+    if metrics.acceptance_rate is None:
+        return said
+    gain = [f"{metrics.speculation_gain:.2f}× plain"] if metrics.speculation_gain is not None else []
+    return [f"drafts {100 * metrics.acceptance_rate:.0f} % accepted", *gain, *said]
 
 
 def json_object(metrics: Metrics, status: EngineStatus) -> dict[str, object]:
@@ -69,4 +86,6 @@ def json_object(metrics: Metrics, status: EngineStatus) -> dict[str, object]:
         "backend": model.backend if model else None,
         "device": device(status) if model else None,
     }
-    return head | {key: getattr(metrics, key) for key in JSON_KEYS}
+    figures: dict[str, object] = {key: getattr(metrics, key) for key in JSON_KEYS}
+    off = metrics.speculation_off or (model.no_speculation if model else "")
+    return head | figures | {"drafter": metrics.drafter or None, "speculation_off": off or None}

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from localinfer import drafts
 from localinfer.advice import Advice, Entry
 from localinfer.cli import console, words
-from localinfer.lookup import Looked, look_up
+from localinfer.lookup import Looked, look_up, vocabulary
 from localinfer.models.explain import SOURCES, TERMS
 from localinfer.models.plan import HOST, Ask, DeviceLoad, MemoryPlan, Term
 from localinfer.models.shape import ModelShape
@@ -17,23 +18,62 @@ from localinfer.models.shape import ModelShape
 _FULL, _MARGIN, _FREE = "█", "▒", "░"
 
 
-def fit(reference: str, ask: Ask, *, offline: bool, as_json: bool) -> None:
-    """Write the plan of one model. Raises ``LocalInferError``."""
+def fit(reference: str, ask: Ask, *, draft: str | None = None, offline: bool, as_json: bool) -> None:
+    """Write the plan of one model, with that of ``draft`` if one is named and fits. Raises ``LocalInferError``."""
+    if draft is not None:
+        drafts.check(draft)
     advice = Advice()
     looked = look_up(reference, advice, ask, offline=offline, say=console.note)
+    offer, plan = _suggested(looked, advice, ask), looked.plan
+    if draft is not None and draft not in drafts.WORDS:
+        offer, plan = _beside(draft, looked, reference, advice, ask, offline=offline)
     if as_json:
-        found = {"name": looked.entry.name, "size_bytes": looked.entry.size_bytes, "plan": plan_object(looked.plan)}
+        found = {
+            "name": looked.entry.name,
+            "size_bytes": looked.entry.size_bytes,
+            "plan": plan_object(plan),
+            "draft": msgspec.to_builtins(offer),
+        }
         console.write(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
         return
-    _head(looked.entry, looked.plan)
-    _plan(looked.plan)
+    _head(looked.entry, plan)
+    if offer is not None:
+        said = f"{'Draft' if draft else 'Could draft'}: {offer.name}, {offer.sentence}."
+        console.write("".join(f"{line}\n" for line in textwrap.wrap(said, _width())))
+    _plan(plan)
+
+
+def _suggested(looked: Looked, advice: Advice, ask: Ask) -> drafts.Offer | None:
+    """The catalogue's draft for a model."""
+    pair = drafts.paired(looked.entry.spec, advice)
+    if pair is None or looked.entry.format == "mlx":
+        return None
+
+    def planned(asked: Ask) -> MemoryPlan:
+        return advice.plan(looked.entry, asked, exact=looked.entry.here)
+
+    return drafts.offer(pair, advice.shape(pair), looked.plan, ask, planned)[0]
+
+
+def _beside(
+    draft: str, looked: Looked, reference: str, advice: Advice, ask: Ask, *, offline: bool
+) -> tuple[drafts.Offer, MemoryPlan]:
+    """The model that is to draft, and the plan of both, or else of the model alone. Raises ``LocalInferError``."""
+    other = look_up(draft, advice, Ask(kv_type=ask.kv_type, device=ask.device), offline=offline, say=console.note)
+    drafts.compare(looked.entry.name, looked.shape.vocabulary, vocabulary(looked), other)
+    exact = reference if looked.entry.here else looked.entry.name  # the same quantization again
+
+    def planned(asked: Ask) -> MemoryPlan:
+        return look_up(exact, advice, asked, offline=offline, say=console.note).plan
+
+    return drafts.offer(other.entry, other.shape, looked.plan, ask, planned)
 
 
 def show(reference: str, ask: Ask, *, offline: bool) -> None:
     """Write what a model is, its quantizations and its plan. Raises ``LocalInferError``."""
     advice = Advice()
     looked = look_up(reference, advice, ask, offline=offline, say=console.note)
-    _facts(looked)
+    _facts(looked, _suggested(looked, advice, ask))
     if looked.variants:
         console.write("\n")
         rows = [
@@ -71,7 +111,7 @@ def plan_object(plan: MemoryPlan) -> dict[str, object]:
     return made
 
 
-def _facts(looked: Looked) -> None:
+def _facts(looked: Looked, draft: drafts.Offer | None) -> None:
     entry, shape = looked.entry, looked.shape
     spec = entry.spec
     console.write(f"{entry.title}\n")
@@ -81,7 +121,7 @@ def _facts(looked: Looked) -> None:
         ("context", f"{shape.context:,} tokens" if shape.context else ""),
         ("licence", spec.licence if spec else looked.licence),
         ("can", ", ".join(spec.capabilities) if spec else ""),
-        ("draft", spec.draft if spec else ""),
+        ("could draft", f"{draft.name}, {draft.sentence}" if draft else ""),
         ("where", ", ".join(map(str, entry.paths)) if entry.here else f"on the {entry.origin}"),
     ]
     for name, value in facts:

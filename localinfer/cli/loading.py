@@ -1,7 +1,17 @@
 """How models are loaded: what the command line says over what the settings say."""
 
 from localinfer import settings
-from localinfer.types import LoadOptions
+from localinfer.types import LoadOptions, Speculation
+
+
+def drafting(draft: str | None) -> str:
+    """What ``--draft`` says, over the settings: a word or a model."""
+    return draft or settings.load().draft
+
+
+def speculation(draft: str) -> Speculation:
+    """What requests ask for where ``draft`` was given: a draft model that is loaded is used by ``auto``."""
+    return {"lookup": Speculation(drafter="lookup"), "off": Speculation(drafter="off")}.get(draft, Speculation())
 
 
 def load_options(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from localinfer.cli.loading import load_options
+from localinfer.cli.loading import drafting, load_options, speculation
 
 _GROUP = "Engine"
 
@@ -30,6 +30,15 @@ Context = Annotated[
         "--context", min=16, max=2**31 - 1, help="Context in tokens. Default: up to 8,192.", rich_help_panel=_GROUP
     ),
 ]
+Draft = Annotated[
+    str | None,
+    typer.Option(
+        "--draft",
+        metavar="MODEL|lookup|auto|off",
+        help="What drafts tokens for the model to check: a smaller model, the text so far, what pays, or nothing.",
+        rich_help_panel=_GROUP,
+    ),
+]
 Offline = Annotated[bool, typer.Option("--offline", help="Never use the network.", rich_help_panel=_GROUP)]
 RequireGpu = Annotated[
     bool, typer.Option("--require-gpu", help="Fail rather than run on the CPU.", rich_help_panel=_GROUP)
@@ -39,4 +48,17 @@ Force = Annotated[
     typer.Option("--force", help="Load even what does not fit by the memory plan.", rich_help_panel=_GROUP),
 ]
 
-__all__ = ["Backend", "Context", "Device", "Force", "Kv", "Offline", "RequireGpu", "Threads", "load_options"]
+__all__ = [
+    "Backend",
+    "Context",
+    "Device",
+    "Draft",
+    "Force",
+    "Kv",
+    "Offline",
+    "RequireGpu",
+    "Threads",
+    "drafting",
+    "load_options",
+    "speculation",
+]

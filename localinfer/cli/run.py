@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from localinfer.cli import afterwards, console, figures
+from localinfer.cli.loading import speculation
 from localinfer.engines import Opened, open_engine
 from localinfer.errors import BadRequest, LocalInferError
 from localinfer.generation import MAX_CHARACTERS, check
@@ -23,22 +24,25 @@ def run(
     as_json: bool,
     stats: bool,
     force: bool = False,
+    draft: str = "auto",
 ) -> None:
     """Answer one prompt. Raises ``LocalInferError``."""
     reference, prompt = _model_and_prompt(words, options.backend)
     messages = [Message(role="user", content=prompt)]
     if system:
         messages.insert(0, Message(role="system", content=system))
-    request = GenerationRequest(messages=tuple(messages), sampling=sampling, max_tokens=max_tokens)
+    request = GenerationRequest(
+        messages=tuple(messages), sampling=sampling, max_tokens=max_tokens, speculation=speculation(draft)
+    )
     check(request)  # before anything is fetched or loaded
     with (
         console.fetching(reference or catalog().starter.name) as progress,
-        open_engine(reference, options, offline=offline, progress=progress, force=force) as engine,
+        open_engine(reference, options, offline=offline, progress=progress, force=force, draft=draft) as engine,
     ):
-        _stream(engine, request, as_json=as_json, stats=stats)
+        _stream(engine, request, as_json=as_json, stats=stats, asked=draft not in ("auto", "off"))
 
 
-def _stream(engine: Opened, request: GenerationRequest, *, as_json: bool, stats: bool) -> None:
+def _stream(engine: Opened, request: GenerationRequest, *, as_json: bool, stats: bool, asked: bool) -> None:
     loading = console.LoadLine()
     show_thoughts = sys.stderr.isatty()
     generation = engine.submit(request)
@@ -72,9 +76,9 @@ def _stream(engine: Opened, request: GenerationRequest, *, as_json: bool, stats:
     if not last.endswith("\n"):
         console.write("\n")
     status = engine.status()
-    for notice in status.model.notices if status.model else ():
+    for notice in afterwards.notices(status.model):
         console.styled_note(notice)
-    line = afterwards.line(engine, generation.metrics)
+    line = afterwards.line(engine, generation.metrics, asked=asked)
     if as_json:
         console.write(json.dumps(figures.json_object(generation.metrics, status), ensure_ascii=False) + "\n")
     elif stats:

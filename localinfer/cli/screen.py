@@ -12,13 +12,14 @@ SIGNALLED = 128  # what a shell adds to the number of the signal that ended a co
 def open_screen(start: "Start | None" = None) -> int:
     """Run the application until it is left, and return the exit code. Raises what it could not survive."""
     gc.disable()  # what is imported stays: walking through it again and again costs a twentieth of a second
-    from localinfer.cli.loading import load_options
+    from localinfer.cli.loading import drafting, load_options, speculation
     from tui.app import LocalInfer
     from tui.start import Start
 
     gc.enable()
     if start is None:
-        start = Start(options=load_options())
+        draft = drafting(None)
+        start = Start(options=load_options(), draft=draft, speculation=speculation(draft))
     app = LocalInfer(start)
     app.obey_signals()
     try:

@@ -4,17 +4,15 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from localinfer import settings
-from localinfer.acquire import acquire
+from localinfer import drafts, settings
+from localinfer.acquire import acquire, checked
 from localinfer.advice import Advice
 from localinfer.engines.opened import Opened
-from localinfer.errors import ModelFileInvalid
-from localinfer.models import gguf
 from localinfer.models.catalog import catalog
 from localinfer.models.explain import download_size
 from localinfer.models.progress import FetchProgress
 from localinfer.models.store import ModelRef
-from localinfer.placing import Placing, place
+from localinfer.placing import Beside, Placing, place
 from localinfer.types import LoadOptions
 
 
@@ -25,20 +23,24 @@ def open_engine(
     offline: bool,
     progress: Callable[[FetchProgress], None],
     force: bool = False,
+    draft: str = "auto",
 ) -> Opened:
     """An engine for the model ``reference`` (None: the person's own choice, else the best that is here, else the
     starter), fetched if necessary.
 
     ``options`` say how to load; their ``model`` and ``name`` are filled in here, and where the layers go by the memory
-    plan, which ``force`` overrules. The file's structure is checked before any native code sees it. Raises
-    ``ModelNotFound``, ``ModelFileInvalid``, ``DoesNotFit``, ``Offline``, ``DownloadFailed``, ``NotEnoughDisk``,
+    plan, which ``force`` overrules. ``draft`` is a model that drafts for it, or a word: see ``drafts.propose``. The
+    file's structure is checked before any native code sees it. Raises ``BadRequest``, ``ModelNotFound``,
+    ``ModelFileInvalid``, ``DoesNotFit``, ``Offline``, ``DownloadFailed``, ``NotEnoughDisk``,
     ``StorageUnavailable``, ``BackendUnavailable``.
     """
     if options.backend == "scripted":
         return opened(scripted(options, reference), None)
+    drafts.check(draft)
     advice = Advice(measure=False)
     found = acquire(reference or usual(advice, progress), offline=offline, progress=progress)
-    placing = planned(found, options, advice, force=force)
+    beside = drafts.propose(found, draft, options, advice, offline=offline, progress=progress)
+    placing = planned(found, options, advice, force=force, beside=beside)
     return opened(placing.options, placing)
 
 
@@ -61,24 +63,17 @@ def planned(
     *,
     force: bool = False,
     freed: Mapping[str, int] | None = None,
+    beside: Beside | None = None,
 ) -> Placing:
-    """Where the model goes, after its file was checked. ``freed`` is what the loaded model gives back, by device.
+    """Where the model goes, after its file was checked. ``freed`` is what the loaded model gives back, by device;
+    ``beside`` may draft for it.
 
     Raises ``ModelFileInvalid``, ``DoesNotFit``, ``BackendUnavailable``, ``BadRequest``.
     """
-    headers = gguf.check_all(found.paths)
-    if headers[0].architecture in ("clip", "t5encoder"):
-        raise ModelFileInvalid(
-            f"{found.path.name} is a {headers[0].architecture} encoder: it cannot generate text.",
-            "Choose the language model it belongs to.",
-        )
-    try:
-        str(found.path).encode()
-    except UnicodeEncodeError as error:
-        raise ModelFileInvalid("The name of the model's file is not valid Unicode.", "Rename the file.") from error
+    headers = checked(found)
     parts = tuple(str(path) for path in found.paths[1:])
     options = msgspec.structs.replace(options, model=str(found.path), parts=parts, name=found.name)
-    return place(headers, options, advice, force=force, freed=freed)
+    return place(headers, options, advice, force=force, freed=freed, beside=beside)
 
 
 def usual(advice: Advice, progress: Callable[[FetchProgress], None]) -> str:

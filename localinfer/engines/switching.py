@@ -103,11 +103,19 @@ class Engines:
 
         return acquire(reference, offline=offline, progress=stoppable(progress, cancelled))
 
-    def prepare(self, model: "ModelRef | str", options: LoadOptions, *, force: bool = False) -> Prospect:
+    def prepare(
+        self,
+        model: "ModelRef | str",
+        options: LoadOptions,
+        *,
+        force: bool = False,
+        draft: "ModelRef | str" = "auto",
+    ) -> Prospect:
         """Check and plan a model that is here, in the place of the loaded one; nothing is loaded yet.
 
         ``model`` is what ``fetch`` gave, or a reference to what is here; for the scripted backend, the script.
-        ``options`` say how to load (context, KV type, threads, device). Raises ``ModelNotFound``, ``Offline`` where the
+        ``options`` say how to load (context, KV type, threads, device). ``draft`` is a model that drafts for it, which
+        is here too, or a word: see ``drafts.propose``. Raises ``ModelNotFound``, ``Offline`` where the
         model is not here, ``ModelFileInvalid``, ``DoesNotFit``, ``BackendUnavailable``, ``BadRequest``.
         """
         from localinfer.engines import opening
@@ -119,7 +127,11 @@ class Engines:
             from localinfer.acquire import acquire
 
             model = acquire(model, offline=True, progress=lambda _: None)
-        placing = opening.planned(model, options, self._looked(), force=force, freed=self.freed)
+        from localinfer import drafts
+
+        advice = self._looked()
+        beside = drafts.propose(model, draft, options, advice, offline=True, progress=lambda _: None)
+        placing = opening.planned(model, options, advice, force=force, freed=self.freed, beside=beside)
         return Prospect(name=model.name, options=placing.options, placing=placing, frees=self.frees)
 
     def switch(self, prospect: Prospect, progress: Callable[[float], None] = lambda _: None) -> Opened:

@@ -6,7 +6,7 @@ since 1970 and end in ``_s``.
 
 from typing import Literal
 
-from localinfer.types import Metrics, Sampling, Value
+from localinfer.types import Metrics, Sampling, Speculation, Value
 
 TurnState = Literal["whole", "growing", "stopped", "cut", "failed"]
 
@@ -26,12 +26,15 @@ class Attachment(Value, frozen=True):
 class Parameters(Value, frozen=True):
     """How a conversation is answered. What is None follows the settings; ``context`` is tokens, 0 is never used.
 
-    A change of ``context``, ``kv_type`` or ``threads`` needs the model to be loaded again.
+    ``draft`` is a draft model, or a word: see ``drafts.propose``. A change of it, of ``context``, ``kv_type`` or
+    ``threads`` needs the model to be loaded again.
     """
 
     system: str = ""
     sampling: Sampling = Sampling()
+    speculation: Speculation = Speculation()
     max_tokens: int | None = None
+    draft: str | None = None
     context: int | None = None
     kv_type: str | None = None
     threads: int | None = None

@@ -90,6 +90,11 @@ class NvidiaWatch:
             for index, (handle, name) in enumerate(zip(self._handles, self.names, strict=True))
         ]
 
+    def joules(self) -> list[float | None]:
+        """What each card has used since its driver was loaded; None where it does not count."""
+        ask = partial(_told, None)
+        return [ask(partial(_joules, self._nvml, handle)) for handle in self._handles]
+
     def close(self) -> None:
         """Leave the driver."""
         if self._open:
@@ -145,6 +150,10 @@ def _gpu(nvml: Any, index: int, driver: str) -> NvidiaGpu:
         bandwidth=_told(None, lambda: _bandwidth(nvml, handle)),
         throttled=_told("", lambda: _throttled(int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)))),
     )
+
+
+def _joules(nvml: Any, handle: Any) -> float:
+    return int(nvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1e3
 
 
 def _name(nvml: Any, handle: Any, index: int) -> str:

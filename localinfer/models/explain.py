@@ -74,7 +74,7 @@ def sentence(plan: MemoryPlan, missing: Callable[[int], int], smaller_kv: bool) 
         case "cpu":
             return f"Fits in memory and runs on the CPU, with {gib(spare)} to spare{_longer(plan, missing)}.{hint}"
         case "too_big":
-            return f"Does not fit: it needs {gib(plan.total_bytes)}, and {_usable(plan)} can be used.{hint}"
+            return f"Does not fit: it needs {gib(plan.total_bytes)}, and {usable(plan)} can be used.{hint}"
         case "unknown":
             return "Cannot be estimated: its architecture is not known here. Loading it will show."
 
@@ -89,9 +89,9 @@ def _shorter(plan: MemoryPlan, missing: Callable[[int], int]) -> str:
     return f"{plan.context:,} tokens of context; {plan.asked_context:,} would need {lacks} more"
 
 
-def _usable(plan: MemoryPlan) -> str:
-    """What each device has for a model."""
-    sizes = [(load, max(0, load.spare_bytes + load.needed_bytes)) for load in plan.devices]
+def usable(plan: MemoryPlan, *, beside: bool = False) -> str:
+    """What each device has for a model; ``beside``: for another one beside that of the plan."""
+    sizes = [(load, max(0, load.spare_bytes + (0 if beside else load.needed_bytes))) for load in plan.devices]
     return " and ".join(f"{gib(size)} {'of memory' if load.id == HOST else f'on {load.name}'}" for load, size in sizes)
 
 

@@ -35,6 +35,14 @@ def plan(
     return _Planner(shape, machine, ask, lessons, oracle).best()
 
 
+def draft_bytes(shape: ModelShape, ask: Ask, context: int) -> int:
+    """What a model that drafts takes on the host, or on the devices together, with ``context`` tokens per slot."""
+    host = Device(id=HOST, name="", kind="cpu")
+    alone = msgspec.structs.replace(ask, draft=shape, draft_device=HOST)
+    terms = Layout(shape, alone, host, NOTHING_LEARNT).terms(Placement(), context)
+    return sum(term.size_bytes for term in terms if term.kind == "draft")
+
+
 def margin_bytes(device: Device, machine: Machine) -> int:
     """What is left free on a device on purpose. A GPU under Windows does not fail when it is full: it spills into
     shared memory and is ten times slower, so more is left there."""
@@ -274,12 +282,7 @@ class _Planner:
         return device if whole else self.host
 
     def _prefill_tps(self, slowest: Device, factor: float | None) -> Range | None:
-        shape = self.shape
-        total = sum(layer.weights_bytes for layer in shape.layers) or 1
-        experts = sum(layer.expert_bytes for layer in shape.layers)
-        used = shape.experts_used / shape.experts if shape.experts else 0.0
-        active = int(shape.parameters * (total - experts * (1 - used)) / total)
-        return speed.prefill_tps(active, slowest, self.machine.cpu, factor)
+        return speed.prefill_tps(self.shape.active_parameters, slowest, self.machine.cpu, factor)
 
 
 def _least(low: int, high: int, good: Callable[[int], bool]) -> int | None:

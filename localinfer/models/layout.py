@@ -14,7 +14,7 @@ from localinfer.models.compute_form import compute_bytes
 from localinfer.models.memory_forms import kv_bytes, state_bytes, token_bytes
 from localinfer.models.plan import HOST, Ask, Term, TermKind
 from localinfer.models.shape import ModelShape
-from localinfer.models.sizes import SizeRequest, Sizes
+from localinfer.models.sizes import SizeRequest, Sizes, outputs
 from localinfer.models.traffic import Cached, Traffic
 from localinfer.types import Value
 
@@ -78,16 +78,26 @@ class Placement(Value, frozen=True):
 
 
 class Layout:
-    """The memory of one model under one request. ``host`` is the machine's own memory."""
+    """The memory of one model under one request. ``host`` is the machine's own memory; ``rows`` of logits may be asked
+    for in a pass, by default as many as a worker asks for."""
 
     def __init__(
-        self, shape: ModelShape, ask: Ask, host: Device, lessons: Lessons, oracle: Oracle | None = None
+        self,
+        shape: ModelShape,
+        ask: Ask,
+        host: Device,
+        lessons: Lessons,
+        oracle: Oracle | None = None,
+        *,
+        rows: int | None = None,
     ) -> None:
         self._shape = shape
         self._ask = ask
         self._host = host
         self._lessons = lessons
         self._oracle = oracle
+        self._rows = outputs(ask.slots) if rows is None else rows
+        self._draft: Layout | None = None
         self._parts: dict[tuple[int, int], ModelShape] = {}
         self._computes: dict[int, int] = {}
         self._corrections: dict[str, int] = {}
@@ -105,7 +115,7 @@ class Layout:
         first = placement.shares[0][0].id if placement.shares else HOST
         terms.append(Term(kind="projector", device=first, size_bytes=ask.projector_bytes))
         if ask.draft is not None:
-            terms.append(Term(kind="draft", device=first, size_bytes=self._draft_bytes(ask.draft, context)))
+            terms += self._drafting(ask.draft, placement, context)
         terms.append(Term(kind="speech", device=HOST, size_bytes=ask.speech_bytes))
         used = {HOST: self._host, **{device.id: device for device, _ in placement.shares}}
         terms += [self._overhead(device) for device in used.values()]
@@ -186,7 +196,10 @@ class Layout:
         if self._shape.format == "mlx":
             return _MLX_COMPUTE_BYTES
         if context not in self._computes:
-            self._computes[context] = _compute(self._shape, self._ask, context)
+            slots, micro_batch = self._ask.slots, self._ask.micro_batch
+            self._computes[context] = compute_bytes(
+                self._shape, context=context, slots=slots, micro_batch=micro_batch, outputs=self._rows
+            )
         return self._computes[context]
 
     def _inputs(self, context: int) -> int:
@@ -195,11 +208,21 @@ class Layout:
             return 0
         return self._ask.micro_batch * (2 * context + 8 * self._shape.embedding)
 
-    def _draft_bytes(self, draft: ModelShape, context: int) -> int:
-        ask = self._ask
-        kv = kv_bytes(draft, context=context, slots=ask.slots, kv_type=ask.kv_type, micro_batch=ask.micro_batch)
-        held = draft.weights_bytes + kv + state_bytes(draft, slots=ask.slots)
-        return held + _compute(draft, ask, context)
+    def _drafting(self, draft: ModelShape, placement: Placement, context: int) -> Iterator[Term]:
+        """A whole model beside this one: weights, a cache for as many tokens, buffers with one row for each slot."""
+        gpu = placement.shares[0][0] if placement.shares and self._ask.draft_device != HOST else None
+        if not draft.layers:
+            yield Term(kind="draft", device=gpu.id if gpu else HOST, size_bytes=draft.weights_bytes)
+            return
+        if self._draft is None:
+            alone = msgspec.structs.replace(self._ask, draft=None)
+            self._draft = Layout(draft, alone, self._host, self._lessons, rows=alone.slots)
+        whole = Placement(shares=((gpu, len(draft.layers)),)) if gpu else Placement()
+        sizes: dict[str, int] = {}
+        for term in self._draft._formed(whole, context):
+            sizes[term.device] = sizes.get(term.device, 0) + term.size_bytes
+        for device, size_bytes in sizes.items():
+            yield Term(kind="draft", device=device, size_bytes=size_bytes)
 
     def _overhead(self, device: Device) -> Term:
         learnt = self._lessons.overhead_bytes.get(device.id)
@@ -263,7 +286,3 @@ def _layers(request: SizeRequest, shape: ModelShape) -> int:
     if _device(request) == HOST:
         return 0
     return whole if request.gpu_layers < 0 else min(request.gpu_layers, whole)
-
-
-def _compute(shape: ModelShape, ask: Ask, context: int) -> int:
-    return compute_bytes(shape, context=context, slots=ask.slots, micro_batch=ask.micro_batch, outputs=ask.slots)

@@ -21,7 +21,8 @@ HOST = "cpu"  # the id of the machine's own memory
 class Ask(Value, frozen=True):
     """What is to be planned for. ``context`` is tokens per slot; None is 8,192, or what the model was trained with if
     that is less. ``device`` is as in ``Device.id``; None is the best one an installed build can use. ``freed`` is what
-    the model about to be replaced gives back, by device.
+    the model about to be replaced gives back, by device. ``draft`` is loaded beside the model, whole, on
+    ``draft_device``: None is where the model's first layers lie.
     """
 
     context: int | None = None
@@ -32,6 +33,7 @@ class Ask(Value, frozen=True):
     projector_bytes: int = 0
     speech_bytes: int = 0
     draft: ModelShape | None = None
+    draft_device: str | None = None
     freed: dict[str, int] = msgspec.field(default_factory=dict)
 
 

@@ -152,6 +152,12 @@ def _type(path: str) -> str | None:
     return None
 
 
+def renamed(stem: str, name: str) -> str:
+    """``stem``, the name of a model's file, with the quantization in it replaced by ``name``; appended if it has none."""
+    found = [*_TYPE.finditer(stem)]
+    return stem[: found[-1].start("name")] + name + stem[found[-1].end("name") :] if found else f"{stem}-{name}"
+
+
 def _folder(files: Iterable[RepoFile], repo: str) -> RepoQuantization | None:
     """The files at the top that MLX needs, if they are a model."""
     own = tuple(file for file in files if "/" not in file.path and file.path.lower().endswith(_OF_MLX))

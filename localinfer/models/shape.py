@@ -75,6 +75,16 @@ class ModelShape(Value, frozen=True):
             + sum(layer.weights_bytes for layer in self.layers)
         )
 
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that a token passes: of routed experts those in use, by their part of the layers' bytes."""
+        total = sum(layer.weights_bytes for layer in self.layers)
+        if not total:
+            return self.parameters
+        experts = sum(layer.expert_bytes for layer in self.layers)
+        used = self.experts_used / self.experts if self.experts else 0.0
+        return int(self.parameters * (total - experts * (1 - used)) / total)
+
 
 class _Blocks:
     """Where the bytes of a model lie."""

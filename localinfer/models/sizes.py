@@ -5,11 +5,20 @@ Values only: what is asked of the sizing child, and what it answers.
 
 from localinfer.types import Fault, Value
 
+DRAFT_ROWS = 48  # at least so many drafted tokens may be checked in one pass, 6 for each slot of many
+
+
+def outputs(slots: int) -> int:
+    """Rows of logits that a context for ``slots`` sequences is made with: a row for the next token of each, and rows
+    for drafted tokens."""
+    return slots + max(DRAFT_ROWS, 6 * slots)
+
 
 class SizeRequest(Value, frozen=True):
     """How the model would be loaded. ``paths`` are all its files in order; only their headers need to be there, if each
     has its full length (a sparse file). ``context`` is tokens per slot. ``device`` and ``gpu_layers`` are as in
-    ``LoadOptions``. ``outputs`` is how many rows of logits one pass may ask for, at least one of each slot.
+    ``LoadOptions``. ``outputs`` is how many rows of logits one pass may ask for, at least one of each slot; a worker
+    asks for ``outputs()``.
     """
 
     paths: tuple[str, ...]

@@ -18,13 +18,18 @@ from localinfer.errors import LocalInferError
 from localinfer.history.values import Parameters
 from localinfer.presets import Preset
 from tui import parameters as fields
-from tui.parameters import FIELDS, RELOADS, Field, Group, ModelFacts
+from tui.parameters import DRAFTERS, FIELDS, RELOADS, Field, Group, ModelFacts
 from tui.screens.confirm import Ask, Confirm
 from tui.text.clean import clean
 from tui.widgets.form import Choice, Editor, Fields, Lines, Row, line
 
 CUSTOM = ""
-_TITLES: dict[Group, str] = {"sampling": "Sampling", "model": "Model", "more": "More sampling"}
+_TITLES: dict[Group, str] = {
+    "sampling": "Sampling",
+    "speculation": "Speculation",
+    "model": "Model",
+    "more": "More sampling",
+}
 
 
 class ParametersScreen(ModalScreen[Parameters | None]):
@@ -76,7 +81,7 @@ class ParametersScreen(ModalScreen[Parameters | None]):
                 yield Button("Save as…", id="save", compact=True)
                 yield Button("Delete", id="delete", compact=True)
             with Fields():
-                for group in ("answer", "sampling", "model"):
+                for group in ("answer", "sampling", "model", "speculation"):
                     if title := _TITLES.get(group):
                         yield Static(title, classes="group", markup=False)
                     yield from (self._row(field, texts[field.name]) for field in FIELDS if field.group == group)
@@ -101,6 +106,9 @@ class ParametersScreen(ModalScreen[Parameters | None]):
         if field.name == "kv_type":
             now = f" ({self._facts.kv_type})" if self._facts.kv_type else ""
             return Choice([("", f"as set{now}"), *((kind, kind) for kind in settings.KV_TYPES)], text)
+        if field.name == "drafter":
+            usual = fields.default("drafter")
+            return Choice([("" if kind == usual else kind, label) for kind, label in DRAFTERS.items()], text)
         return line(text, fields.placeholder(field, self._facts))
 
     @property

@@ -2,7 +2,23 @@
 
 from localinfer.models.gguf.header import Header, Tensor, check, read
 from localinfer.models.gguf.quants import TYPES, TensorType
-from localinfer.models.gguf.reader import LocalFile, Source
+from localinfer.models.gguf.reader import LocalFile, Source, Start
 from localinfer.models.gguf.shards import check_all
+from localinfer.models.gguf.vocabulary import Vocabulary, difference, vocabulary, vocabulary_of
 
-__all__ = ["TYPES", "Header", "LocalFile", "Source", "Tensor", "TensorType", "check", "check_all", "read"]
+__all__ = [
+    "TYPES",
+    "Header",
+    "LocalFile",
+    "Source",
+    "Start",
+    "Tensor",
+    "TensorType",
+    "Vocabulary",
+    "check",
+    "check_all",
+    "difference",
+    "read",
+    "vocabulary",
+    "vocabulary_of",
+]

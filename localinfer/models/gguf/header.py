@@ -3,8 +3,10 @@
 It does not know whether a backend supports the architecture, nor what the keys of an architecture mean for memory.
 """
 
+import contextlib
 import math
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import overload
 
@@ -14,8 +16,8 @@ from localinfer.models.gguf.reader import ARRAY, GET_AGAIN, NUMBERS, STRING, Loc
 from localinfer.models.names import printable
 from localinfer.types import Value
 
-_LONGEST_LOCAL_BYTES = 1 << 28
-_LONGEST_REMOTE_BYTES = 50_000_000
+LONGEST_LOCAL_BYTES = 1 << 28
+LONGEST_REMOTE_BYTES = 50_000_000
 
 _MAX_KEYS = 1 << 16
 _MAX_TENSORS = 1 << 17
@@ -88,13 +90,21 @@ def check(path: Path) -> Header:
 
     Raises ``ModelNotFound``, ``ModelFileInvalid`` with one line that says what is wrong, ``StorageUnavailable``.
     """
+    with opened(path) as source:
+        return read(source, longest_bytes=LONGEST_LOCAL_BYTES)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[LocalFile]:
+    """The file at ``path``. Raises ``ModelNotFound``, ``ModelFileInvalid`` where it is no file, ``StorageUnavailable``,
+    the last also for what goes wrong while it is read."""
     shown = printable(str(path))
     try:
         # Opening a named pipe would wait for its writer.
         if not stat.S_ISREG(path.stat().st_mode):
             raise ModelFileInvalid(f"{shown} is not a file.", "Name a .gguf file.")
         with path.open("rb") as file:
-            return read(LocalFile(file, path.name), longest_bytes=_LONGEST_LOCAL_BYTES)
+            yield LocalFile(file, path.name)
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
         raise ModelNotFound(f"There is no file {shown}.", "Check the path.") from error
     except OSError as error:
@@ -102,19 +112,13 @@ def check(path: Path) -> Header:
         raise StorageUnavailable(reason, "Check its permissions and the disk.") from error
 
 
-def read(source: Source, *, longest_bytes: int = _LONGEST_REMOTE_BYTES) -> Header:
+def read(source: Source, *, longest_bytes: int = LONGEST_REMOTE_BYTES) -> Header:
     """The header of ``source``, of which at most the first ``longest_bytes`` are read, in few pieces.
 
     Raises ``ModelFileInvalid``, and whatever the source raises.
     """
     reader = Reader(source, longest_bytes)
-    version = _start(reader)
-    tensor_count, key_count = reader.u64(), reader.u64()
-    if tensor_count > _MAX_TENSORS or key_count > _MAX_KEYS:
-        reader.fail(f"it announces {tensor_count:,} tensors and {key_count:,} metadata keys")
-    metadata = _Metadata(reader)
-    for _ in range(key_count):
-        metadata.read()
+    version, tensor_count, metadata = read_metadata(reader)
     tensors, end = _tensors(reader, tensor_count)
 
     alignment = metadata.count("general.alignment", 32)
@@ -161,6 +165,18 @@ def read(source: Source, *, longest_bytes: int = _LONGEST_REMOTE_BYTES) -> Heade
     )
 
 
+def read_metadata(reader: Reader) -> "tuple[int, int, Metadata]":
+    """The version, how many tensors follow, and the keys. Raises as ``read``."""
+    version = _start(reader)
+    tensor_count, key_count = reader.u64(), reader.u64()
+    if tensor_count > _MAX_TENSORS or key_count > _MAX_KEYS:
+        reader.fail(f"it announces {tensor_count:,} tensors and {key_count:,} metadata keys")
+    metadata = Metadata(reader)
+    for _ in range(key_count):
+        metadata.read()
+    return version, tensor_count, metadata
+
+
 def quoted(label: str) -> str:
     """A name from inside a file, as it is shown."""
     return f"“{printable(label, 80)}”"
@@ -189,12 +205,14 @@ def _start(reader: Reader) -> int:
     return version
 
 
-class _Metadata:
-    """The keys read so far, and what can be asked of them."""
+class Metadata:
+    """The keys read so far, and what can be asked of them. ``places`` is where the elements of each array lie, from
+    and to."""
 
     def __init__(self, reader: Reader) -> None:
         self.values: dict[str, str | Number | tuple[Number, ...]] = {}
         self.counts: dict[str, int] = {}
+        self.places: dict[str, tuple[int, int]] = {}
         self._reader = reader
 
     def __contains__(self, key: str) -> bool:
@@ -220,16 +238,18 @@ class _Metadata:
     def _read_array(self, key: str) -> None:
         reader = self._reader
         kind, count = reader.u32(), reader.u64()
+        start = reader.pos
         if kind == STRING:
             reader.skip_texts(count)
             self.counts[key] = count
-            return
-        layout = NUMBERS[self._known(kind, key)]
-        if count <= _MAX_LAYERS:
-            self.values[key] = reader.numbers(layout, count)
         else:
-            reader.skip(count * layout.size)
-            self.counts[key] = count
+            layout = NUMBERS[self._known(kind, key)]
+            if count <= _MAX_LAYERS:
+                self.values[key] = reader.numbers(layout, count)
+            else:
+                reader.skip(count * layout.size)
+                self.counts[key] = count
+        self.places[key] = (start, reader.pos)
 
     def _known(self, kind: int, key: str) -> int:
         """``kind`` if it is the type of a number: arrays in arrays, which nothing uses, are refused too."""

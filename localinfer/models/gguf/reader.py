@@ -55,6 +55,19 @@ class LocalFile:
         return self._file.read(count)
 
 
+class Start:
+    """The first bytes of a file, as if they were all of it: enough for what its header says first."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self._data = data
+        self.name = name
+        self.size_bytes = len(data)
+
+    def read(self, offset: int, count: int) -> bytes:
+        """The ``count`` bytes from ``offset`` on."""
+        return self._data[offset : offset + count]
+
+
 class Reader:
     """The bytes of one header, had as far as they are needed; ``pos`` is the next one to interpret."""
 
@@ -107,6 +120,11 @@ class Reader:
         """The next ``count`` bytes, fewer at the end of the file."""
         self.need(min(self.pos + count, self.size))
         return bytes(self._data[self.pos : self.pos + count])
+
+    def piece(self, start: int, end: int) -> bytes:
+        """The bytes from ``start`` to ``end``, which were passed over."""
+        self.need(end)
+        return bytes(self._data[start:end])
 
     def number(self, layout: struct.Struct) -> int | float | bool:
         """The next number."""

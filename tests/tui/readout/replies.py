@@ -1,10 +1,12 @@
 """Replies that never ran: events at instants that a test chooses, measured by the real stopwatch."""
 
+import msgspec
+
 from localinfer.machine.values import GpuPulse, Power, Pulse
 from localinfer.metrics import Stopwatch
 from localinfer.models import fit
 from localinfer.models.plan import Ask, MemoryPlan
-from localinfer.types import Done, EngineStatus, Event, Metrics, ModelInfo, Prefilled, Queued, Text
+from localinfer.types import Done, Drafting, EngineStatus, Event, Metrics, ModelInfo, Prefilled, Queued, Text
 from tests.models.machines import GIB, cpu_only, cuda, dense, machine
 from tui.widgets.readout import Budget, Meter, Reading
 
@@ -25,6 +27,8 @@ INFO = ModelInfo(
     placement="CPU",
 )
 READY = EngineStatus(state="ready", threads=2, model=INFO)
+NO_DRAFTS = "its state cannot be rolled back"
+NEVER = msgspec.structs.replace(READY, model=msgspec.structs.replace(INFO, no_speculation=NO_DRAFTS))
 LOADING = EngineStatus(state="loading")
 
 
@@ -92,9 +96,12 @@ class Reply:
         )
         self.see(event, after_ns)
 
-    def token(self, after_ns: int, *, tokens: int = 1, drafted: int = 0) -> None:
+    def drafting(self, drafter: str, off: str = "") -> None:
+        self.see(Drafting(drafter=drafter, off=off))
+
+    def token(self, after_ns: int, *, tokens: int = 1, drafted: int = 0, plain_s: float = 0.0) -> None:
         at_ns = self.now_ns + after_ns
-        piece = Text(text="x", tokens=tokens, at_ns=at_ns, drafted=drafted, accepted=tokens - 1)
+        piece = Text(text="x", tokens=tokens, at_ns=at_ns, drafted=drafted, accepted=tokens - 1, plain_s=plain_s)
         self.see(piece, after_ns)
 
     def end(self) -> None:
@@ -114,25 +121,26 @@ def whole_reply(meter: Meter, *, tokens: int = 100, gap_ns: int = 10 * MS) -> Re
 
 
 def phases(*, gpu: bool = False) -> dict[str, Reading]:
-    """One reading of each phase of one reply."""
+    """One reading of each phase of one reply: on a card with drafts, else by a model for which nothing can draft."""
     meter = Meter()
     plan = gpu_plan() if gpu else cpu_plan()
-    meter.choose(plan, "CUDA · A card" if gpu else "CPU", "prompt lookup" if gpu else "", "" if gpu else "does not pay")
+    meter.choose(plan, "CUDA · A card" if gpu else "CPU")
+    ready = READY if gpu else NEVER
     meter.hold(Budget(context=8192, system=120, history=900))
     seen = pulse(gpu=gpu)
-    found = {"idle": meter.read(START, READY, seen)}
+    found = {"idle": meter.read(START, ready, seen)}
     reply = Reply(meter)
     found["loading"] = meter.read(START + S // 2, LOADING, seen)
     reply.watch.loaded(START + S)
     reply.queued(S, ahead=2)
-    found["queued"] = meter.read(START + 14 * S // 10, READY, seen)
+    found["queued"] = meter.read(START + 14 * S // 10, ready, seen)
     admitted, started = START + 15 * S // 10, START + 16 * S // 10
     reply.prefilled(2 * S, 1600, admitted_ns=admitted, started_ns=started)
-    found["prefill"] = meter.read(START + 32 * S // 10, READY, seen)
+    found["prefill"] = meter.read(START + 32 * S // 10, ready, seen)
     reply.prefilled(2 * S, 2310, admitted_ns=admitted, started_ns=started)
     for _ in range(200):
-        reply.token(10 * MS, tokens=2, drafted=3) if gpu else reply.token(10 * MS)
-    found["decode"] = meter.read(reply.now_ns, READY, seen)
+        reply.token(10 * MS, tokens=2, drafted=3, plain_s=0.008) if gpu else reply.token(10 * MS)
+    found["decode"] = meter.read(reply.now_ns, ready, seen)
     reply.end()
-    found["done"] = meter.read(reply.now_ns + 8 * S, READY, seen)
+    found["done"] = meter.read(reply.now_ns + 8 * S, ready, seen)
     return found

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from localinfer.machine.values import GpuPulse, Power, Pulse
 from localinfer.roofline import Roofline
 from localinfer.types import Metrics
-from tests.tui.readout.replies import phases, pulse
+from tests.tui.readout.replies import NO_DRAFTS, phases, pulse
 from tui.widgets.readout import Budget, DeviceMemory, Meter, Parts, Phase, Reading
 from tui.widgets.readout.column import STYLES
 from tui.widgets.readout.explanations import EXPLANATIONS
@@ -20,7 +20,7 @@ from tui.widgets.readout.layout import MARK, Line, draw, lines
 from tui.widgets.readout.rows import Row, cell_len
 
 WIDTH = 34
-UNKNOWN = ("gain", "weights", "other")  # figures of which the readings below lack a part
+UNKNOWN = ("weights", "other")  # figures of which the readings below lack a part
 PHASES = {**phases(), **{f"{phase} on a card": reading for phase, reading in phases(gpu=True).items()}}
 
 
@@ -59,7 +59,8 @@ NAME = st.text(max_size=60)
 METRICS = fields(
     Metrics, ttft_s=SECONDS, prefill_tps=SECONDS, prompt_tokens=optional(COUNT), cached_tokens=optional(COUNT),
     completion_tokens=COUNT, tps=SECONDS, itl_p50_ms=SECONDS, itl_p99_ms=SECONDS, drafts=COUNT, drafted=COUNT,
-    accepted=COUNT, acceptance_rate=SHARE,
+    accepted=COUNT, acceptance_rate=SHARE, mean_accepted_length=SECONDS, speculation_gain=SECONDS,
+    accepted_by_position=st.lists(st.floats(0, 1), max_size=70).map(tuple),
 )  # fmt: skip
 GPU = fields(
     GpuPulse, id=NAME, name=NAME, load=SHARE, temperature_c=SECONDS, used_bytes=optional(BYTES),
@@ -82,7 +83,7 @@ READINGS = fields(
     parts=fields(Parts, load_s=SECONDS, queue_s=SECONDS, cached_s=SECONDS, prefill_s=SECONDS, first_s=SECONDS),
     live_tps=SECONDS, history=st.lists(SECONDS, max_size=60).map(tuple), history_second=st.integers(60, 10**6),
     roofline=optional(fields(Roofline, share=st.floats(0, 10), bandwidth=st.floats(0, 1e13), estimate=st.booleans())),
-    drafter=NAME, speculation=NAME, gain=SECONDS, memory=st.lists(MEMORY, max_size=3).map(tuple),
+    drafter=NAME, off=NAME, memory=st.lists(MEMORY, max_size=3).map(tuple),
     budget=optional(fields(Budget, context=COUNT, system=COUNT, history=COUNT, reply=COUNT, cached=optional(COUNT))),
     pulse=optional(PULSE), threads=optional(COUNT), placement=NAME,
 )  # fmt: skip
@@ -106,12 +107,13 @@ def test_every_figure_has_an_explanation(reading: Reading) -> None:
 
 def test_no_two_figures_share_a_definition() -> None:
     assert len({one.meaning for one in EXPLANATIONS.values()}) == len(EXPLANATIONS)
-    paired = [(one.text, figure) for one in rows(PHASES["done"]) if one.second for figure in one.figures]
+    paired = [(one.text, figure) for one in rows(PHASES["done on a card"]) if one.second for figure in one.figures]
     assert {figure for _, figure in paired} == {
         *("system", "earlier", "reply", "room"),
         *("weights", "kv", "other", "apps"),
+        *("speculation", "gain", "passes", "places"),
     }
-    assert all(EXPLANATIONS[figure].name in shown for shown, figure in paired)
+    assert all(EXPLANATIONS[figure].name.lower() in shown.lower() for shown, figure in paired)
 
 
 def test_what_was_not_measured_is_a_dash() -> None:
@@ -151,23 +153,63 @@ def test_what_the_column_says_of_a_reply() -> None:
     reading = PHASES["done on a card"]
     assert reading.metrics is not None
     assert shown(reading, "Speed").endswith(f"{reading.metrics.tps:.0f} tok/s")
+    assert shown(reading, "Speculation").endswith(" gain 1.60×")
+    assert shown(reading, "prompt lookup").strip() == "prompt lookup"
     assert shown(reading, "accepted").split() == ["accepted", "33", "%", "of", "600", "drafted"]
-    assert shown(reading, "gain").endswith("– · 2.0 per pass")
+    assert shown(reading, "per pass").split() == ["per", "pass", "2.0", "places", "█▁▁········"]
     assert shown(reading, "tokens").split() == ["tokens", "2,310", "in", "·", "400", "out"]
     assert shown(reading, "GPU").split()[-5:] == ["%", "64", "°C", "112", "W"]
     assert shown(reading, "power").endswith("battery 62 %")
 
 
-def test_speculation_is_a_section_where_something_drafts_and_only_there() -> None:
-    def told(reading: Reading) -> list[str]:
-        return [one.text for one in rows(reading) if one.figure in ("speculation", "acceptance", "gain")]
+def speculation(reading: Reading) -> list[str]:
+    """The section, row by row."""
+    (found,) = [
+        [one.text.rstrip() for one in section] for section in draw(reading, WIDTH - 2) if is_speculation(section)
+    ]
+    return found
 
-    without = msgspec.structs.replace(PHASES["done"], speculation="")
-    assert told(without) == told(Reading()) == []
+
+def is_speculation(section: list[Row]) -> bool:
+    return section[0].figure == "speculation"
+
+
+def test_speculation_is_a_section_where_something_is_known_of_it_and_only_there() -> None:
+    without = msgspec.structs.replace(PHASES["done"], off="")
+    for reading in (without, Reading()):
+        assert not any(is_speculation(section) for section in draw(reading, WIDTH - 2))
     assert without.metrics is not None
     drafted = msgspec.structs.replace(without.metrics, drafts=10, drafted=30, accepted=12, acceptance_rate=0.4)
-    assert "40 %" in "".join(told(msgspec.structs.replace(without, metrics=drafted)))
-    assert "prompt lookup" in "".join(told(msgspec.structs.replace(without, drafter="prompt lookup")))
+    assert "40 % of    30 drafted" in speculation(msgspec.structs.replace(without, metrics=drafted))[2]
+    before = msgspec.structs.replace(without, drafter="prompt lookup", metrics=None)
+    assert [line.split() for line in speculation(before)] == [
+        ["Speculation", "gain", "–"],
+        ["prompt", "lookup"],
+        ["accepted", "–", "%", "of", "–", "drafted"],
+        ["per", "pass", "–", "places", "·" * 11],
+    ]
+
+
+def test_where_nothing_can_draft_the_reason_is_all_that_is_told() -> None:
+    assert [line.split()[-1] for line in speculation(PHASES["done"])] == ["off", "back"]
+    assert speculation(PHASES["done"])[1] == NO_DRAFTS
+    long = msgspec.structs.replace(PHASES["done"], off="word " * 100)
+    assert len(speculation(long)) == 4
+
+
+def test_a_drafter_that_pauses_says_why_and_keeps_its_rows() -> None:
+    drafting = PHASES["decode on a card"]
+    off = msgspec.structs.replace(drafting, off="drafts do not pay on this text, as measured")
+    before, after = speculation(drafting), speculation(off)
+    assert len(before) == len(after)
+    assert after[0].endswith("off · gain 1.60×")
+    assert after[1] == "drafts do not pay on this text,…"
+    assert after[2:] == before[2:]
+    number = [figure for one in rows(off) for figure in one.figures].index("drafter")
+    told = " ".join(line.strip() for line in text(lines(off, WIDTH, 40, number)[0]))
+    assert "at present. drafts do not pay on this text, as measured" in told, "the whole of it on focus"
+    never = msgspec.structs.replace(off, metrics=Metrics())
+    assert speculation(never)[0].split() == ["Speculation", "off"]
 
 
 def test_loading_is_told_and_the_last_reply_stays() -> None:
@@ -189,12 +231,6 @@ def test_a_reply_of_the_past_has_the_figures_that_were_kept() -> None:
     assert shown(kept, "queue").endswith("– s")
     meter.recall(Metrics(prompt_tokens=310, cached_tokens=10))
     assert "–/300" in shown(meter.read(0), "prefill")  # it was stopped before it was through
-
-
-def test_without_a_drafter_the_reason_is_told() -> None:
-    drawn = [one.text.rstrip() for one in rows(PHASES["done"]) if one.figure == "speculation"]
-    assert drawn[0].endswith("off")
-    assert drawn[1] == "does not pay"
 
 
 def test_what_slows_the_machine_down_is_told_in_words_and_moves_nothing() -> None:
@@ -266,6 +302,9 @@ README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8").r
         ("mean", "tok/s"),
         ("prefill_tps", "prefill_tps"),
         ("acceptance", "acceptance_rate"),
+        ("passes", "mean_accepted_length"),
+        ("places", "accepted_by_position"),
+        ("gain", "speculation_gain"),
         ("roofline", "roofline"),
         ("system", "system"),
         ("earlier", "history"),

@@ -11,6 +11,7 @@ import msgspec
 from localinfer import kept
 from localinfer.errors import BadRequest, LocalInferError, StorageUnavailable
 from localinfer.models.names import printable
+from tui.parameters import DRAFTERS
 from tui.screens.chat.figures import rows
 from tui.widgets.prompt import Command
 
@@ -22,6 +23,12 @@ COMMANDS = (
     Command(name="system", summary="set the system prompt of this conversation", argument="TEXT"),
     Command(name="params", summary="system prompt, sampling, context, presets"),
     Command(name="context", summary="load the model with a context of so many tokens", argument="TOKENS"),
+    Command(
+        name="draft",
+        summary="what drafts tokens for the model; without a name, choose",
+        argument="auto|lookup|off|MODEL",
+        choices=lambda typed: [word for word in DRAFTERS if word.startswith(typed.casefold())],
+    ),
     Command(name="new", summary="begin a new conversation; this one stays in the list"),
     Command(name="clear", summary="the same as /new"),
     Command(name="retry", summary="answer the last message again, as another branch"),
@@ -49,6 +56,7 @@ class Commands:
             "system": self._system,
             "params": lambda _: screen.action_parameters(),
             "context": self._context,
+            "draft": screen.drafters.do,
             "new": lambda _: screen.action_new(),
             "clear": lambda _: screen.action_new(),
             "retry": lambda _: screen.action_retry(),

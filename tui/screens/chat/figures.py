@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from localinfer.types import Metrics
 from tui.widgets.readout import figures as shown
 
+_PLACES = 12  # of a draft, in one line
+
 
 def figures(metrics: Metrics | None) -> str:
     """The line under a reply; "" where nothing was measured."""
@@ -22,12 +24,12 @@ def _line(metrics: Metrics) -> Iterator[str]:
         yield f"{metrics.cached_tokens:,} of {metrics.prompt_tokens or 0:,} prompt tokens cached"
     if metrics.acceptance_rate is not None:
         yield f"drafts {shown.percent(metrics.acceptance_rate)} accepted"
+    if metrics.speculation_gain is not None:
+        yield f"gain {shown.factor(metrics.speculation_gain)}"
 
 
 def rows(metrics: Metrics) -> list[tuple[str, str]]:
     """Every figure by name."""
-    accepted = f"{metrics.accepted:,} of {metrics.drafted:,} drafts accepted"
-    speculation = [("speculation", f"{accepted} ({shown.percent(metrics.acceptance_rate)})")] if metrics.drafted else []
     return [
         ("TTFT", shown.seconds(metrics.ttft_s)),
         ("  load", shown.seconds(metrics.load_s)),
@@ -44,5 +46,21 @@ def rows(metrics: Metrics) -> list[tuple[str, str]]:
         ("ITL p50", f"{shown.milliseconds(metrics.itl_p50_ms)} ms"),
         ("ITL p90", f"{shown.milliseconds(metrics.itl_p90_ms)} ms"),
         ("ITL p99", f"{shown.milliseconds(metrics.itl_p99_ms)} ms"),
-        *speculation,
+        *_speculation(metrics),
     ]
+
+
+def _speculation(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    """What drafted and what it gained; nothing where nothing is known of it."""
+    if not (metrics.drafter or metrics.speculation_off or metrics.drafted):
+        return
+    off = f"off: {metrics.speculation_off}" if metrics.speculation_off else ""
+    yield "speculation", " · ".join(filter(None, (metrics.drafter, off))) or shown.DASH
+    if metrics.drafted:
+        rate = shown.percent(metrics.acceptance_rate)
+        yield "  accepted", f"{metrics.accepted:,} of {metrics.drafted:,} drafted tokens · {rate}"
+        yield "  per pass", f"{shown.tenths(metrics.mean_accepted_length)} tokens"
+        places = " ".join(shown.percent(share).removesuffix(" %") for share in metrics.accepted_by_position[:_PLACES])
+        more = " …" if len(metrics.accepted_by_position) > _PLACES else ""
+        yield "  places", f"{places}{more} %"
+        yield "  gain", f"{shown.factor(metrics.speculation_gain)} plain decoding"

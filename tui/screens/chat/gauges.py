@@ -14,16 +14,20 @@ from tui.talk import Talk
 from tui.widgets.readout import Budget, Meter, Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from localinfer.history.values import Turn
     from localinfer.machine.pulse import Pulse, PulseReader
-    from localinfer.types import ModelInfo
+    from localinfer.types import ModelInfo, Speculation
 
 
 class Gauges:
-    """The figures of the conversation in view, and of the last reply in it."""
+    """The figures of the conversation in view, and of the last reply in it. ``speculation`` is what its next reply is
+    asked for with."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, speculation: "Callable[[], Speculation]") -> None:
         self._desk = desk
+        self._speculation = speculation
         self._meter = Meter()
         self._reply: int | None = None  # the turn whose figures are shown
         self._engine: Opened | None = None
@@ -63,7 +67,10 @@ class Gauges:
         status = self._engine.status() if self._engine else None
         state = self._desk.state
         getting = state.phase if state.phase == "checking" or state.phase == "loading" else None
-        return self._meter.read(now_ns(), status, self._pulse, getting=getting, progress=state.progress)
+        speculation = self._speculation()
+        return self._meter.read(
+            now_ns(), status, self._pulse, getting=getting, progress=state.progress, speculation=speculation
+        )
 
     async def feel(self) -> None:
         """Look at the machine itself."""

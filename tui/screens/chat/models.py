@@ -101,6 +101,8 @@ class Models:
     async def downloaded(self, download: "Download") -> None:
         """A download has changed its state. Where models are listed, that shows by itself."""
         screen = self._screen
+        if await screen.drafters.downloaded(download):
+            return
         if download.state == "done" and download.reference == self._awaited:
             self._awaited = ""
             await self.use(download.reference)
@@ -129,7 +131,7 @@ class Models:
                 self._screen.trouble(error)
                 now = talk.parameters
                 parameters = msgspec.structs.replace(
-                    parameters, context=now.context, kv_type=now.kv_type, threads=now.threads
+                    parameters, context=now.context, kv_type=now.kv_type, threads=now.threads, draft=now.draft
                 )
         await talk.set_parameters(parameters)
         self._screen.weigh()
@@ -162,4 +164,5 @@ class Models:
             max_context=plan.max_context if plan else None,
             threads=engine.options.threads,
             kv_type=engine.options.kv_type,
+            draft=model.draft,
         )

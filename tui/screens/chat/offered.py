@@ -61,6 +61,7 @@ class Offered:
         save = ask("File for the reply", "reply.md", functools.partial(do, "save"))
         yield Entry("Every figure of the last reply", "/stats", self._later(do, "stats", ""), at_once=True)
         yield Entry("Write the last reply to a file", "/save", save, at_once=True)
+        yield Entry("What drafts tokens for the model", "/draft", self._later(do, "draft", ""), at_once=True)
         yield Entry(
             "Load the model with another context",
             "/context",

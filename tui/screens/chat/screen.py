@@ -19,6 +19,7 @@ from tui import keys
 from tui.aside import aside
 from tui.desk import Desk
 from tui.screens.chat.commands import COMMANDS, Commands
+from tui.screens.chat.drafters import Drafters
 from tui.screens.chat.focus import Focus
 from tui.screens.chat.gauges import Gauges
 from tui.screens.chat.models import Models
@@ -73,9 +74,11 @@ class ChatScreen(Reach, Panel, Focus, Shelf):
         self.owner = owner
         self.desk = Desk(owner.engines, owner.start, self._desk_changed)
         self.talk = Talk(owner.history, ChatView(self))
-        self.talk.parameters = Parameters(system=owner.start.system, sampling=owner.start.sampling)
-        self.gauges = Gauges(self.desk)
+        start = owner.start
+        self.talk.parameters = Parameters(system=start.system, sampling=start.sampling, speculation=start.speculation)
+        self.gauges = Gauges(self.desk, lambda: self.talk.parameters.speculation)
         self.models = Models(self)
+        self.drafters = Drafters(self)
         self.transcript = Transcript(GREETING)
         self.prompt = Prompt(COMMANDS)
         self._header, self.key_line = HeaderLine(), KeyLine()
@@ -284,7 +287,8 @@ class ChatScreen(Reach, Panel, Focus, Shelf):
             self.gauges.choose(self.desk.engine)
             engine = self.desk.engine
             model = engine.status().model if engine is not None else None
-            for notice in filter(None, (state.notice, *(model.notices if model is not None else ()))):
+            told = (*model.notices, model.no_draft) if model is not None else ()
+            for notice in filter(None, (state.notice, *told)):
                 self.owner.say(notice, warning=True)
             self._trouble = ""
             self.weigh()

@@ -45,6 +45,12 @@ def level(share: float | None, width: int) -> tuple[Span, Span]:
     return Span("█" * filled, "bar"), Span(EMPTY * (width - filled), "empty")
 
 
+def shares(values: Sequence[float], width: int) -> tuple[Span, Span]:
+    """The first ``width`` of a series of shares, a bar each from nothing up to 1; cells without one are empty."""
+    line = "".join(STEPS[_step(value, 1.0)] for value in values[: max(0, width)])
+    return Span(line, "spark"), Span(EMPTY * (width - len(line)), "empty")
+
+
 def spark(values: Sequence[float | None], width: int, last: int) -> str:
     """The end of a series as bars from nothing to its highest value, right-aligned in ``width`` cells.
 

@@ -40,11 +40,20 @@ EXPLANATIONS = {
     "reply": Explanation("reply", "tokens of the reply that is being written, or of the last one; thinking counts"),
     "room": Explanation("free", "tokens of the context that are not in use yet"),
     "reused": Explanation("cached", "tokens of the last prompt that were reused instead of computed again"),
-    "speculation": Explanation("speculation", "what drafts tokens that the model only checks, or why nothing does"),
+    "speculation": Explanation(
+        "speculation", "a drafter proposes tokens that the model only checks, several in one pass; what it writes is "
+        "the same"
+    ),
+    "drafter": Explanation("drafter", "what proposes the tokens, or why nothing does at present"),
     "acceptance": Explanation("acceptance rate", "accepted ÷ drafted tokens of speculative decoding"),
     "gain": Explanation(
-        "gain", "tokens per second ÷ what plain decoding would have given by the measured cost of one-token steps; "
-        "tokens per pass = 1 + accepted ÷ drafts"
+        "gain", "tokens per second ÷ what plain decoding would have given by the measured cost of one-token steps in "
+        "the same reply"
+    ),
+    "passes": Explanation("per pass", "1 + accepted ÷ drafts: the tokens that a pass with a draft yields"),
+    "places": Explanation(
+        "places", "of each place in a draft, how often the token there is accepted with all before it, from never to "
+        "always (a full bar)"
     ),
     "roofline": Explanation(
         "roofline", "bytes a token reads (weights touched, and the KV cache at this depth) × passes per second ÷ the "

@@ -28,6 +28,18 @@ def number(value: float | None) -> str:
     return f"{value:,.{digits}f}"
 
 
+def tenths(value: float | None) -> str:
+    """A mean of a few things: "2.4"."""
+    return DASH if value is None else f"{value:.1f}"
+
+
+def factor(value: float | None) -> str:
+    """How many times as much: "1.62×", "12.4×"."""
+    if value is None:
+        return DASH
+    return f"{value:,.{2 if value < 9.995 else 1}f}×"
+
+
 def getting(phase: str, progress: float | None) -> str:
     """What is done to have a model: "loading 43 %"; "" where nothing is."""
     if phase == "checking":

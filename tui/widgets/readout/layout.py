@@ -38,7 +38,7 @@ def lines(reading: Reading, width: int, height: int, chosen: int | None) -> tupl
     stops = [(index, place) for index, one in enumerate(rows) for place in range(len(one.figures))]
     chosen = min(chosen, len(stops) - 1)
     at, place = stops[chosen]
-    meaning = _meaning(rows[at].figures[place], inner)[: max(0, height - 1)]
+    meaning = _meaning(rows[at].figures[place], rows[at].more, inner)[: max(0, height - 1)]
     room = max(0, height - len(meaning))
     start = max(0, min(at - room // 2, len(rows) - room))
     shown = [
@@ -76,10 +76,11 @@ def _joined(drawn: list[list[Row]], height: int) -> list[Row]:
     return rows
 
 
-def _meaning(figure: str, width: int) -> list[Row]:
-    """What a figure is, under its name."""
+def _meaning(figure: str, more: str, width: int) -> list[Row]:
+    """What a figure is, under its name, and what else is to be told of it."""
     name, meaning = EXPLANATIONS[figure]
-    told = wrap(f"{meaning[:1].upper()}{meaning[1:]}.", width)[:_MOST_MEANING]
+    told = wrap(f"{meaning[:1].upper()}{meaning[1:]}.", width) + wrap(more, width)
+    told = told[:_MOST_MEANING]
     rule = "─" * max(0, width - len(name) - 4)
     head = row("", width, [Span("── ", "rule"), Span(name, "chosen"), Span(f" {rule}", "rule")])
     return [head, *(row("", width, [Span(line)]) for line in told)]

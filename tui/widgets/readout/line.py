@@ -90,15 +90,17 @@ def _standing(reading: Reading) -> list[tuple[int, str]]:
     told = []
     metrics, budget, pulse = reading.metrics, reading.budget, reading.pulse
     if metrics is not None and metrics.completion_tokens:
-        told.append((5, f"{metrics.completion_tokens:,} tokens"))
+        told.append((6, f"{metrics.completion_tokens:,} tokens"))
+    if metrics is not None and metrics.speculation_gain is not None:
+        told.append((4, f"gain {figures.factor(metrics.speculation_gain)}"))
     if budget is not None and budget.context:
         told.append((3, f"ctx {figures.percent(budget.used / budget.context)}"))
     if model_bytes := sum(device.model_bytes for device in reading.memory):
-        told.append((4, figures.size(model_bytes)))
+        told.append((5, figures.size(model_bytes)))
     if reading.roofline is not None:
-        told.append((6, f"roofline {figures.percent(reading.roofline.share)}"))
+        told.append((7, f"roofline {figures.percent(reading.roofline.share)}"))
     if pulse is not None and pulse.cpu_load is not None:
-        told.append((7, f"CPU {figures.percent(pulse.cpu_load):>5}"))
+        told.append((8, f"CPU {figures.percent(pulse.cpu_load):>5}"))
     if pulse is not None and pulse.power.throttled:
         told.append((2, words(pulse.power.throttled)))
     return told

@@ -5,8 +5,9 @@ One meter follows one conversation: one generation at a time, with what the mode
 
 from typing import TYPE_CHECKING, Literal
 
-from localinfer.types import EngineStatus, Event, Metrics, Piece
+from localinfer.types import EngineStatus, Event, Metrics, Piece, Speculation
 from tui.widgets.readout.course import Course, Kept, Measured
+from tui.widgets.readout.drafting import drafting
 from tui.widgets.readout.memory import memory
 from tui.widgets.readout.pace import Pace
 from tui.widgets.readout.values import Budget, Parts, Phase, Reading
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from localinfer.machine.pulse import Pulse
     from localinfer.models.plan import MemoryPlan
     from localinfer.roofline import Roofline
+
+
+_USUAL = Speculation()
 
 
 class Meter:
@@ -27,11 +31,10 @@ class Meter:
         self._held: Budget | None = None
         self.choose(None)
 
-    def choose(self, plan: "MemoryPlan | None", placement: str = "", drafter: str = "", speculation: str = "") -> None:
-        """Another model is used from here on: its plan if there is one, where it runs in words, what drafts for it (""
-        for nothing) and, in a few words, why not. The figures stay those of the last reply."""
+    def choose(self, plan: "MemoryPlan | None", placement: str = "") -> None:
+        """Another model is used from here on: its plan if there is one, and where it runs in words. The figures stay
+        those of the last reply."""
         self._plan, self._placement = plan, placement
-        self._drafter, self._speculation = drafter, speculation
 
     def hold(self, budget: Budget | None) -> None:
         """What the context holds while nothing runs: another conversation was opened, or this one was changed. Its
@@ -63,14 +66,17 @@ class Meter:
         *,
         getting: Literal["checking", "loading"] | None = None,
         progress: float | None = None,
+        speculation: Speculation = _USUAL,
     ) -> Reading:
         """What is to be shown at ``now_ns``. ``getting`` says what is being done to have a model, and ``progress`` (0
-        to 1) how far that is."""
+        to 1) how far that is; ``speculation`` is what the next reply is asked for with."""
         course = self._course
         settled = course is None or course.over
         metrics = course.metrics() if course else None
         loading = getting == "loading" or (status is not None and status.state == "loading")
         phase = self._phase(status, getting, loading=loading)
+        model = status.model if status is not None else None
+        drafter, off = drafting(metrics, model, speculation, running=not settled)
         elapsed_s = course.elapsed_s(metrics, now_ns) if course and metrics else None
         live_tps = self._pace.live_tps(now_ns) if phase == "decode" else None
         second, history = self._pace.history(self._pace.until_ns(now_ns) if phase == "decode" else now_ns)
@@ -89,13 +95,13 @@ class Meter:
             history=history,
             history_second=second,
             roofline=self._roofline(metrics, phase, live_tps),
-            drafter=self._drafter,
-            speculation=self._speculation,
+            drafter=drafter,
+            off=off,
             memory=memory(self._plan, pulse, loaded=status is not None and status.state == "ready"),
             budget=self._held,
             pulse=pulse,
             threads=status.threads if status else None,
-            placement=self._placement or (status.model.placement if status and status.model else ""),
+            placement=self._placement or (model.placement if model is not None else ""),
         )
 
     def _phase(self, status: EngineStatus | None, getting: Phase | None, *, loading: bool) -> Phase:

@@ -22,13 +22,15 @@ class Span(NamedTuple):
 class Row(NamedTuple):
     """One line. ``figure`` names what it shows, as ``explanations`` does; "" for a line that cannot be chosen.
     ``spare``: it goes first where there is no room, because what it shows stands elsewhere too. ``second`` names what
-    the spans from number ``gap`` on show, the first of which is a gap."""
+    the spans from number ``gap`` on show, the first of which is a gap. ``more`` is what there was no room for: it is
+    told of the figure when it is chosen."""
 
     figure: str
     spans: tuple[Span, ...]
     spare: bool = False
     second: str = ""
     gap: int = 0
+    more: str = ""
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -71,6 +73,14 @@ def row(figure: str, width: int, left: Sequence[Span], right: Sequence[Span] = (
     head = _cut(left, room if not tail else max(0, room - 1))
     gap = Span(" " * (room - _cells(head)), "value")
     return Row(figure, tuple(span for span in (*head, gap, *tail) if span.text))
+
+
+def both(width: int, first: tuple[str, Sequence[Span]], second: tuple[str, Sequence[Span]]) -> Row:
+    """Two figures in one row, each with its name: one flush left, the other flush right and never cut."""
+    left = [span for span in first[1] if span.text]
+    whole = row(first[0], width, left, second[1])
+    fits = width - _cells(left) > _cells(second[1])
+    return whole._replace(second=second[0], gap=len(left)) if fits else whole
 
 
 class Entry(NamedTuple):

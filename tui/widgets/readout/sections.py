@@ -4,9 +4,10 @@ Each is rows of exactly the width it is given. How many there are does not depen
 moves while a reply comes.
 """
 
+from localinfer.types import Metrics
 from tui.widgets.readout import bars, figures
 from tui.widgets.readout.figures import DASH
-from tui.widgets.readout.rows import Row, Span, named, pair, row, words, wrap
+from tui.widgets.readout.rows import Row, Span, both, cell_len, named, pair, row, words, wrap
 from tui.widgets.readout.values import Reading
 
 # Glyph and style of each part of a bar; the legend shows the same.
@@ -20,6 +21,8 @@ _HISTORY = Span("▓", "history")
 _REPLY = Span("█", "reply")
 _FREE = Span("·", "empty")
 _NEARLY_FULL = 0.9
+_PLACES = 11  # of a draft, that there is room for
+_MOST_REASON = 3  # lines
 
 
 def time_to_first_text(reading: Reading, width: int) -> list[Row]:
@@ -106,30 +109,32 @@ def context(reading: Reading, width: int) -> list[Row]:
 
 
 def speculation(reading: Reading, width: int) -> list[Row]:
-    """What drafts and what it gains, or why nothing does; no rows where nothing drafts and nothing is said of it."""
+    """What drafts and what it gains, or why nothing does; no rows where nothing is known of it."""
+    metrics = reading.metrics if reading.metrics is not None and reading.metrics.drafted else Metrics()
     title = Span("Speculation", "title")
-    metrics = reading.metrics
-    if not reading.drafter and not (metrics and metrics.drafted):
-        rows = [row("speculation", width, [Span(line, "label")]) for line in _reason(reading, width)]
-        return [row("speculation", width, [title], [Span("off", "strong")]), *rows] if rows else []
-    accepted = metrics.acceptance_rate if metrics else None
-    drafted = metrics.drafted if metrics and metrics.drafted else None
-    passes = 1 + metrics.accepted / metrics.drafts if metrics and metrics.drafts else None
+    off = words(reading.off)
+    if not reading.drafter and not metrics.drafted:
+        reason = [row("drafter", width, [Span(line, "label")]) for line in wrap(off, width)[:_MOST_REASON]]
+        return [row("speculation", width, [title], [Span("off", "strong")]), *reason] if reason else []
+    said = off or words(reading.drafter) or DASH
+    drafted = metrics.drafted or None
+    gain = Span(f"gain {figures.factor(metrics.speculation_gain)}", "strong")
+    if off:
+        gain = Span("off" if metrics.speculation_gain is None else f"off · {gain.text}", "strong")
     return [
-        row("speculation", width, [title], [Span(words(reading.drafter) or DASH, "strong")]),
+        both(width, ("speculation", [title]), ("gain", [gain])),
+        row("drafter", width, [Span(said, "label")])._replace(more=off if cell_len(off) > width else ""),
         row(
             "acceptance",
             width,
             [Span("accepted", "label")],
-            [Span(f"{figures.percent(accepted)} of {figures.count(drafted):>5} drafted")],
+            [Span(f"{figures.percent(metrics.acceptance_rate)} of {figures.count(drafted):>5} drafted")],
         ),
-        row(
-            "gain",
+        both(
             width,
-            [Span("gain", "label")],
-            [Span(f"{'×' if reading.gain else ''}{_factor(reading.gain)} · {_factor(passes)} per pass")],
-        ),
-        *(row("speculation", width, [Span(line, "label")]) for line in _reason(reading, width)),
+            ("passes", [Span("per pass ", "label"), Span(figures.tenths(metrics.mean_accepted_length))]),
+            ("places", [Span("places ", "label"), *bars.shares(metrics.accepted_by_position, _PLACES)]),
+        )._replace(spare=True),
     ]
 
 
@@ -163,11 +168,3 @@ def _fresh(reading: Reading) -> str:
         return f"{DASH}/{whole}"
     done = reading.prefilled - metrics.cached_tokens
     return whole if done >= total else f"{max(0, done):>{len(whole)},}/{whole}"
-
-
-def _factor(value: float | None) -> str:
-    return DASH if value is None else f"{value:.1f}"
-
-
-def _reason(reading: Reading, width: int) -> list[str]:
-    return wrap(words(reading.speculation), width)[:2]

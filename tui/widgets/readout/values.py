@@ -81,8 +81,8 @@ class Reading(Value, frozen=True):
     those of the last reply meanwhile. ``load_progress`` is 0 to 1. ``prefilled`` of ``prompt_tokens`` are processed.
     ``elapsed_s`` is TTFT, growing until the first text. ``live_tps`` is the speed of the last two seconds. ``history``
     is tokens per second of each of the last seconds, None where nothing was decoded; the last entry is the second
-    ``history_second`` of the clock. ``drafter`` is what drafts, "" for nothing; ``speculation`` says in a few words
-    why, or what else there is to say. ``gain`` is tokens per second ÷ those of plain decoding.
+    ``history_second`` of the clock. ``drafter`` is what drafts for the model, "" where nothing ever does; ``off`` says
+    why nothing is drafted, "" where something may be.
     """
 
     phase: Phase = "idle"
@@ -98,8 +98,7 @@ class Reading(Value, frozen=True):
     history_second: int = 0
     roofline: "Roofline | None" = None
     drafter: str = ""
-    speculation: str = ""
-    gain: float | None = None
+    off: str = ""
     memory: tuple[DeviceMemory, ...] = ()
     budget: Budget | None = None
     pulse: "Pulse | None" = None
