@@ -45,14 +45,14 @@ A window that slides over the text forgets what lies behind it; a recurrent stat
 place. When two of them share a beginning, the answer must be the same as if nothing had been shared at all."""
 
 
-def write_tiny_model(folder: Path, architecture: Architecture) -> Path:
-    """Write ``<architecture>.gguf`` into ``folder``; the same bytes every time.
+def write_tiny_model(folder: Path, architecture: Architecture, *, variant: int = 0) -> Path:
+    """Write ``<architecture>.gguf`` into ``folder``; the same bytes every time, other weights for each ``variant``.
 
     ``llama``: full attention, byte-level BPE. ``gemma3``: three layers of four see only the last 32 tokens,
     SentencePiece vocabulary with a begin-of-sequence token. ``mamba``: recurrent. ``lfm2``: recurrent layers (short
     convolutions) between attention layers. Context 4,096 tokens, ChatML template, some 410 tokens.
     """
-    path = folder / f"{architecture}.gguf"
+    path = folder / (f"{architecture}-{variant}.gguf" if variant else f"{architecture}.gguf")
     writer = GGUFWriter(path, architecture)
     writer.add_name(f"tiny {architecture}")
     writer.add_context_length(CONTEXT)
@@ -65,7 +65,7 @@ def write_tiny_model(folder: Path, architecture: Architecture) -> Path:
     shapes: dict[str, Shape] = {"token_embd.weight": (vocabulary, EMBEDDING), "output.weight": (vocabulary, EMBEDDING)}
     shapes["token_embd_norm.weight" if architecture == "lfm2" else "output_norm.weight"] = (EMBEDDING,)
     shapes |= _LAYERS_OF[architecture](writer)
-    rng = np.random.default_rng(list(architecture.encode()))
+    rng = np.random.default_rng([*architecture.encode(), *([variant] if variant else [])])
     write_tensors(writer, shapes, np.float32, lambda name, shape: _weights(rng, name, shape))
     return path
 

@@ -64,8 +64,9 @@ class _Text:
     """
 
     def __init__(self, tokens: Sequence[int], prediction: Sequence[int], odds: Odds) -> None:
-        # No token equals the separator, so no match reaches across it.
+        # No token equals the separator, so no match reaches across it, and no draft does.
         self._tokens: list[int] = [*prediction, -1, *tokens] if prediction else list(tokens)
+        self._separator = len(prediction) if prediction else -1
         self._odds = odds
         self._pairs = _Pairs(self._tokens)
         self._recent: dict[tuple[int, int], list[int]] = {}
@@ -99,6 +100,8 @@ class _Text:
         if source < 0 or not most:
             return None
         chances, base, length = self._odds.chances, self._base, self._length
+        if source <= self._separator:
+            most = min(most, self._separator - source)
         alive = 1.0
         survival = []
         for reach in range(length, length + most):
@@ -110,7 +113,7 @@ class _Text:
         period = len(self._tokens) - source
         while len(tokens) < len(survival):  # the text repeats itself with this period
             tokens.append(tokens[-period])
-        return Draft(tokens, survival)
+        return Draft(tokens, survival) if tokens else None
 
     def _find(self) -> None:
         """The earlier place that agrees with the end of the text over the longest stretch; where several do, the one

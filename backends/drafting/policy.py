@@ -27,12 +27,18 @@ MARGIN = 0.03  # tokens
 
 
 def best_length(
-    survival: Sequence[float], curve_s: Sequence[float], rate: float, limit_s: float, *, extra_s: float = 0.0
+    survival: Sequence[float],
+    curve_s: Sequence[float],
+    rate: float,
+    limit_s: float,
+    *,
+    extra_s: float = 0.0,
+    fixed_s: float = 0.0,
 ) -> int:
     """The drafted tokens to check of the only sequence of a pass.
 
     ``curve_s[n]`` are the seconds of a pass over n rows, none of which may take longer than ``limit_s``; ``rate`` is
-    tokens per second; ``extra_s`` is what each drafted token takes besides.
+    tokens per second; ``extra_s`` is what each drafted token takes besides, ``fixed_s`` what drafting at all does.
     """
     best, length = MARGIN - rate * curve_s[1], 0
     expected = 0.0
@@ -40,7 +46,7 @@ def best_length(
         if curve_s[count + 1] > limit_s:
             break
         expected += alive
-        value = expected - rate * (curve_s[count + 1] + extra_s * count)
+        value = expected - rate * (curve_s[count + 1] + extra_s * count + fixed_s)
         if value > best:
             best, length = value, count
     return length

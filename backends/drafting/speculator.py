@@ -127,7 +127,7 @@ class Speculator:
     ) -> None:
         """A sequence has read its prompt ``tokens`` and decodes from here on, ``left`` tokens at most."""
         if not self._sequences:
-            self._balance_s = 0.0
+            self._balance_s = self._tokens = self._seconds = 0.0
         sequence = _Sequence(id, place, speculation, left)
         sequence.model = sequence.model and self._model is not None
         if speculation.drafter == "off" or not speculation.most:
@@ -250,17 +250,11 @@ class Speculator:
 
     def _lengths(self, drafts: Sequence[Draft], places: Sequence[int], rate: float, limit_s: float) -> list[int]:
         rollback_s = self._rollback_s()
-        if len(drafts) == 1:
-            survival = drafts[0].survival
+        if rollback_s:  # and what was right is fed once more
             curve = self.costs.curve()
-            length = best_length(survival, curve, rate, limit_s)
-            if (
-                rollback_s
-                and length
-                and rate * rollback_s > sum(survival[:length]) - rate * (curve[1 + length] - curve[1])
-            ):
-                return [0]
-            return [length]
+            rollback_s += curve[3] - curve[1]
+        if len(drafts) == 1:
+            return [best_length(drafts[0].survival, self.costs.curve(), rate, limit_s, fixed_s=rollback_s)]
 
         def seconds(lengths: Sequence[int]) -> float:
             rows = [1 + length for length in lengths]

@@ -3,20 +3,23 @@
 import os
 from contextlib import ExitStack
 
+import msgspec
+
 from backends.base import Load, Progress, SequenceJob, StepEvent
 from backends.drafting import CPU_GUESS, GPU_GUESS, PassCosts, Speculator, one_part
+from backends.llama_cpp.draft_model import NativeDrafter, open_drafter
 from backends.llama_cpp.library import devices, lib, notice
 from backends.llama_cpp.native import KV_TYPES, ContextOptions, NativeContext, NativeModel
 from backends.llama_cpp.passes import Calibration, streams
 from backends.llama_cpp.prefix import PrefixCache
-from backends.llama_cpp.room import Need, Room, make_room
+from backends.llama_cpp.room import Need, Room, make_room, padded
 from backends.llama_cpp.scheduler import Scheduler
 from backends.llama_cpp.threads import FreeCores
 from backends.llama_cpp.tokenizer import LlamaTokenizer
-from localinfer.errors import BackendUnavailable, BadRequest
+from localinfer.errors import BackendUnavailable, BadRequest, LocalInferError
 from localinfer.machine import available_cores, available_memory_bytes
 from localinfer.models.sizes import outputs
-from localinfer.types import LoadOptions, ModelInfo
+from localinfer.types import DraftModel, LoadOptions, ModelInfo
 
 BATCH = 2048
 SNAPSHOT_BYTES = 64 * 1024 * 1024
@@ -73,15 +76,22 @@ class LlamaCppBackend:
             self.tokenizer = LlamaTokenizer(self._model)
             self.info = self._describe(options, room.context)
             cache = self._prefix_cache(options, room.context)
+            self._drafter: NativeDrafter | None = None
+            if options.draft is not None:
+                self._open_drafter(options.draft, options, room, resources)
             drafted = outputs(options.slots) - options.slots
             costs = PassCosts(1 + drafted, GPU_GUESS if self._model.offloaded[0] else CPU_GUESS)
-            speculator = Speculator(
+            self.speculator = Speculator(
                 costs,
                 one_part if room.unified else streams,
                 budget=drafted,
                 equalises=not room.unified and cache.trims,
+                model=self._drafter,
+                rollback_s=lambda: cache.rollback_s,
             )
-            self._scheduler = Scheduler(self._model, self._context, cache, self.tokenizer, room.context, speculator)
+            self._scheduler = Scheduler(
+                self._model, self._context, cache, self.tokenizer, room.context, self.speculator
+            )
             self._calibration = Calibration(self._context, costs, 1 + drafted, self._model.n_vocab)
             self._resources = resources.pop_all()
 
@@ -99,6 +109,8 @@ class LlamaCppBackend:
         if self._cores is not None and (threads := self._cores.poll()) != self._threads:
             self._threads = threads
             self._context.set_threads(threads)
+            if self._drafter is not None:
+                self._drafter.set_threads(threads)
         return self._scheduler.step()
 
     def prepare(self) -> bool:
@@ -113,6 +125,24 @@ class LlamaCppBackend:
     def close(self) -> None:
         """Free the context, then the model."""
         self._resources.close()
+
+    def _open_drafter(self, draft: DraftModel, options: LoadOptions, room: Room, resources: ExitStack) -> None:
+        """Load the draft model; without it the model runs all the same, and says why."""
+        try:
+            self._drafter = open_drafter(
+                draft,
+                self._model,
+                resources,
+                slots=options.slots,
+                length=room.context,
+                threads=self._threads,
+                cells=padded(room.context) * options.slots,
+            )
+        except LocalInferError as error:
+            reason = f"{error.message} {error.hint}".strip()
+            self.info = msgspec.structs.replace(self.info, no_draft=f"{draft.name} does not draft: {reason}")
+        else:
+            self.info = msgspec.structs.replace(self.info, draft=draft.name)
 
     def _prefix_cache(self, options: LoadOptions, length: int) -> PrefixCache:
         budget = options.cache_tokens

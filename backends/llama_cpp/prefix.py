@@ -6,6 +6,7 @@ Where the memory cannot drop a sequence's tail (recurrent and hybrid models) or 
 window), a row goes back to a checkpoint of that part of its state. It knows nothing of jobs or of the model.
 """
 
+import time
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -19,6 +20,7 @@ Tokens = npt.NDArray[np.int32]
 State = npt.NDArray[np.uint8]
 
 WORTHWHILE = 32  # tokens: below this, prefilling is not slower than keeping, copying or waiting
+_SMOOTHING = 0.2
 CHECKPOINTS = 4  # per row
 CHECKPOINT_EVERY = 512  # tokens between the checkpoints of a long prompt
 
@@ -123,6 +125,7 @@ class PrefixCache:
         self._budget = snapshot_tokens
         self._snapshots: list[Snapshot] = []  # least recently used first
         self._clock = 0
+        self.rollback_s = 0.0  # what a mark and the way back to it took lately
 
     @property
     def rolls_back_freely(self) -> bool:
@@ -195,7 +198,11 @@ class PrefixCache:
 
     def mark(self, row: Row) -> Checkpoint:
         """The state of a row now, to come back to when what is decoded next is to be dropped."""
-        return Checkpoint(row.length, self._cells.save(row.index, partial=True))
+        started = time.perf_counter()
+        mark = Checkpoint(row.length, self._cells.save(row.index, partial=True))
+        # The way back takes about as long.
+        self.rollback_s += _SMOOTHING * (2 * (time.perf_counter() - started) - self.rollback_s)
+        return mark
 
     def go_back(self, row: Row, mark: Checkpoint) -> None:
         """Make ``row`` hold what it held at ``mark``. Raises ``LocalInferError`` where the memory refuses."""

@@ -44,6 +44,12 @@ def named(quantization: str) -> str:
     return name
 
 
+def name_of(file_type: int) -> str:
+    """The usual name of a type by the library's number; empty for one that has none."""
+    number = file_type & ~int(lib.LLAMA_FTYPE_GUESSED)
+    return next((name for name, known in types().items() if known == number), "")
+
+
 def convert(asked: Conversion, progress: Callable[[int, int], None]) -> Converted:
     """Do it; ``progress`` hears of (tensors begun, all tensors). Raises ``BadRequest``, ``ModelFileInvalid``,
     ``LocalInferError``."""
@@ -91,7 +97,7 @@ def _verified(path: str, quantization: str) -> str:
     try:
         found = int(lib.llama_model_ftype(model.pointer))
         if found != types()[quantization]:
-            name = next((name for name, number in types().items() if number == found), str(found))
+            name = name_of(found) or f"of type {found}"
             raise ModelFileInvalid(f"What was written is {name}, not {quantization}.", "See the log for the reason.")
         return model.describe()
     finally:

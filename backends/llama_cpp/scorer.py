@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from backends.llama_cpp.library import lib
 from backends.llama_cpp.native import ContextOptions, NativeContext, NativeModel
+from backends.llama_cpp.quantizer import name_of
 from backends.llama_cpp.room import padded
 from backends.llama_cpp.threads import FreeCores
 from backends.llama_cpp.tokenizer import LlamaTokenizer
@@ -58,7 +59,7 @@ def _digest(model: NativeModel) -> str:
     digest = hashlib.sha256()
     for token in range(model.n_vocab):
         text = lib.llama_vocab_get_text(model.vocab, token) or b""
-        digest.update(b"%d %d " % (len(text), lib.llama_vocab_get_attr(model.vocab, token)) + text)
+        digest.update(b"%d " % len(text) + text)
     return digest.hexdigest()
 
 
@@ -107,9 +108,7 @@ class Scorer:
         rows = self._rows(len(tokens))
         for number, chunk in enumerate(tokens):
             done = number * len(scored(asked.context))
-            yield self._chunk(chunk, None if rows is None else rows[done : done + len(scored(asked.context))])
-        if asked.reference and isinstance(rows, np.memmap):
-            rows.flush()
+            yield self._chunk(chunk, rows[done : done + len(scored(asked.context))])
 
     def described(self) -> TextScored:
         """What it is and, if that is asked for, how fast."""
@@ -117,7 +116,7 @@ class Scorer:
         done, layers = self._model.offloaded
         return TextScored(
             description=self._model.describe(),
-            quantization=self._model.quantization,
+            quantization=name_of(int(lib.llama_model_ftype(self._model.pointer))),
             placement=f"GPU {done}/{layers} layers" if done else "CPU",
             threads=self._threads,
             prefill_tps=prefill,
@@ -128,14 +127,12 @@ class Scorer:
         """Free the context, then the model."""
         self._resources.close()
 
-    def _rows(self, chunks: int) -> Floats | None:
+    def _rows(self, chunks: int) -> Floats:
         asked = self._asked
-        if asked.file is None:
-            return None
         shape = (chunks * len(scored(asked.context)), self._model.n_vocab)
-        return np.memmap(asked.file, np.float32, "w+" if asked.reference else "r", shape=shape)
+        return np.memmap(asked.file, np.float32, "r+" if asked.reference else "r", shape=shape)
 
-    def _chunk(self, chunk: Ids, rows: Floats | None) -> ChunkScored:
+    def _chunk(self, chunk: Ids, rows: Floats) -> ChunkScored:
         """``rows`` are the reference's, to be written or read."""
         positions = scored(len(chunk))
         fed = chunk.copy()
@@ -156,9 +153,9 @@ class Scorer:
                 if not np.isfinite(loss):
                     raise ModelFileInvalid("The model computes no numbers.", "Its file may be damaged: fetch it again.")
                 losses.append(loss)
-                if rows is not None and self._asked.reference:
+                if self._asked.reference:
                     rows[position - positions.start] = found
-                elif rows is not None:
+                else:
                     other = rows[position - positions.start]
                     kls.append(kl(other, found))
                     same.append(bool(other.argmax() == found.argmax()))

@@ -10,6 +10,8 @@ import queue
 import threading
 import traceback
 
+import msgspec
+
 from localinfer import decoding
 from localinfer.errors import LocalInferError
 from localinfer.models.scores import Ask, ReadText, ScoreText, Unscored
@@ -35,7 +37,7 @@ def main() -> None:
 
 
 def _receive(channel: Channel, waiting: "queue.SimpleQueue[ReadText | ScoreText]") -> None:
-    decoder = decoding.msgpack(Ask)
+    decoder: msgspec.msgpack.Decoder[Ask] = decoding.msgpack(Ask)  # type: ignore[arg-type]
     while (asked := channel.receive(decoder)) is not None:
         waiting.put(asked)
     os._exit(0)
