@@ -31,7 +31,7 @@ CPU_GUESS: Mapping[int, float] = {1: 1.0, 2: 1.8, 3: 2.2, 4: 2.6, 6: 3.8, 8: 4.5
 GPU_GUESS: Mapping[int, float] = {1: 1.0, 8: 1.15, 16: 1.4, 32: 1.9, 64: 3.0}
 
 _FAST, _SLOW, _SLIGHT = 0.25, 0.15, 0.04
-_NEIGHBOURS = ((1, 0.5), (2, 0.25))  # rows away, and how much of what one row count teaches holds there
+_NEIGHBOURS = ((0, 1.0), (1, 0.5), (2, 0.25))  # rows away, and how much of what one row count teaches holds there
 _FEWEST, _MOST = 1 / 3, 3.0  # a measurement further off than this is a hiccup, and believed so far only
 
 
@@ -83,11 +83,11 @@ class PassCosts:
             self._bend(rows, _SLOW * ratio)
 
     def _bend(self, rows: int, change: float) -> None:
-        self._curve[rows] *= 1 + change
         for distance, share in _NEIGHBOURS:
-            for near in (rows - distance, rows + distance):
+            for near in {rows - distance, rows + distance}:
                 if 1 < near <= self._rows:
-                    self._curve[near] *= 1 + change * share
+                    # No pass is cheaper than a plain one: else what "plain" takes would be taken for too much forever.
+                    self._curve[near] = max(self._curve[near] * (1 + change * share), self._curve[1])
 
 
 def _interpolate(points: Mapping[int, float], rows: int) -> list[float]:

@@ -24,7 +24,7 @@ _LEAST = 0.02  # survival below which nothing pays
 _STEPS = (1, 2, 3, 4, 5, 7, 10, 16)
 _LEVELS = [sum(length >= step for step in _STEPS[1:]) for length in range(_LONGEST + 1)]
 _FAR_GUESSES = (0.2, 0.3, 0.45, 0.55, 0.62, 0.72, 0.82, 0.9)
-_NEAR_GUESSES = (0.45, 0.6, 0.7, 0.76, 0.8, 0.86, 0.9, 0.94)
+_NEAR_GUESSES = (0.6, 0.7, 0.8, 0.86, 0.9, 0.93, 0.95, 0.97)
 
 
 class PromptLookup:

@@ -22,11 +22,13 @@ from localinfer.types import Speculation
 Layout: TypeAlias = Callable[[Sequence[int], Sequence[int]], Parts]
 
 _LOSS = 0.01  # of decode time that speculation may lose
-_ALLOWANCE = 2.0  # plain passes that it may lose besides
-_SAVED = 12.0  # plain passes won earlier that may be lost again
-_KEEP = 0.8  # of the rate's past, at each pass
+_ALLOWANCE = 3.0  # plain passes that it may lose besides
+_SAVED = 8.0  # plain passes won earlier that may be lost again
 _MODEL_MOST = 16  # tokens that a draft model drafts for a pass
 _PLAIN_EVERY = 64  # passes with drafts after which one is plain: what it takes has to be known
+_TRIALS = 8.0  # tokens that a draft model that does not pay may draft one after the other, to be tried again
+_TRIAL_EVERY = 32  # tokens for which it may draft one such token
+_NEVER = 2.0  # no draft is as sure
 _QUIET = 32  # tokens without a draft after which the reason is told
 _LIKELY = 256  # tokens that a reply is expected to go on for, where nothing limits it
 
@@ -76,6 +78,19 @@ class _Sequence:
         self.quiet = 0
         self.why = ""
         self.off = ""
+        self.trials = _TRIALS / 2
+        self.trial_at = 0  # tokens said
+        self.trusted = 0.0  # the draft model's chance at the last trial
+
+    def tries(self, chance: float) -> bool:
+        """Whether a draft model that does not pay, right with ``chance``, drafts a token to see whether that changed:
+        the next ones while it does, else one now and then."""
+        if self.trials < 1 or (self.said < self.trial_at and chance <= self.trusted):
+            return False
+        self.trials -= 1
+        self.trusted = chance
+        self.trial_at = self.said + _TRIAL_EVERY
+        return True
 
 
 class Speculator:
@@ -106,8 +121,6 @@ class Speculator:
         self._sequences: dict[int, _Sequence] = {}
         self._news: list[DraftingChanged] = []
         self._balance_s = 0.0  # won against plain decoding
-        self._tokens = self._seconds = 0.0  # of the last passes, the latest counting most
-        self._together = 0  # sequences of the last pass
         self._drafting = 0  # passes since the last plain one
 
     @property
@@ -127,7 +140,7 @@ class Speculator:
     ) -> None:
         """A sequence has read its prompt ``tokens`` and decodes from here on, ``left`` tokens at most."""
         if not self._sequences:
-            self._balance_s = self._tokens = self._seconds = 0.0
+            self._balance_s = 0.0
         sequence = _Sequence(id, place, speculation, left)
         sequence.model = sequence.model and self._model is not None
         if speculation.drafter == "off" or not speculation.most:
@@ -149,6 +162,7 @@ class Speculator:
         for drafter in self._drafters(sequence):
             drafter.extend(id, tokens)
         sequence.said += len(tokens)
+        sequence.trials = min(sequence.trials + len(tokens) / _TRIAL_EVERY, _TRIALS)
         if drafted:
             sequence.quiet = 0
             if sequence.off:
@@ -219,10 +233,6 @@ class Speculator:
         if drafted or drafting_s:
             self._balance_s += plain_s * tokens / count - spent_s
         self._balance_s = min(self._balance_s + _LOSS * spent_s, _SAVED * plain_s)
-        if count != self._together:
-            self._together, self._tokens, self._seconds = count, 0.0, 0.0
-        self._tokens = self._tokens * _KEEP + tokens
-        self._seconds = self._seconds * _KEEP + spent_s
         return plain_s
 
     # Choosing
@@ -231,13 +241,12 @@ class Speculator:
         self, wishes: Sequence[Wish], places: Sequence[int], drafts: list[Draft], asked: dict[int, int]
     ) -> Proposal | None:
         plain_s = self._plain_s(places)
-        rate = self._rate(len(places), plain_s)
         # If all of it is wrong, the pass may not lose more than there is to lose.
         limit_s = plain_s * (1 + _ALLOWANCE) + self._balance_s
-        lengths = self._lengths(drafts, places, rate, limit_s)
+        lengths = self._lengths(drafts, places, limit_s)
         wanting = {index: room for index, room in asked.items() if not lengths[index]}
-        if wanting and self._ask_model(wishes, places, drafts, wanting, rate, limit_s):
-            lengths = self._lengths(drafts, places, rate, limit_s)
+        if wanting and self._ask_model(wishes, places, drafts, wanting, limit_s):
+            lengths = self._lengths(drafts, places, limit_s)
         if not any(lengths):
             for wish, draft in zip(wishes, drafts, strict=True):
                 if draft is not NOTHING and (sequence := self._sequences.get(wish.id)) and not sequence.model:
@@ -248,13 +257,13 @@ class Speculator:
             rows = min((rows, [max(rows)] * len(rows)), key=lambda each: self.costs.seconds(self._layout(places, each)))
         return Proposal([draft.tokens[:length] for draft, length in zip(drafts, lengths, strict=True)], rows)
 
-    def _lengths(self, drafts: Sequence[Draft], places: Sequence[int], rate: float, limit_s: float) -> list[int]:
+    def _lengths(self, drafts: Sequence[Draft], places: Sequence[int], limit_s: float) -> Sequence[int]:
         rollback_s = self._rollback_s()
         if rollback_s:  # and what was right is fed once more
             curve = self.costs.curve()
             rollback_s += curve[3] - curve[1]
         if len(drafts) == 1:
-            return [best_length(drafts[0].survival, self.costs.curve(), rate, limit_s, fixed_s=rollback_s)]
+            return best_length(drafts[0].survival, self.costs.curve(), limit_s, fixed_s=rollback_s).lengths
 
         def seconds(lengths: Sequence[int]) -> float:
             rows = [1 + length for length in lengths]
@@ -263,7 +272,7 @@ class Speculator:
                 least = min(least, self.costs.seconds(self._layout(places, [max(rows)] * len(rows))))
             return least + rollback_s * sum(length > 0 for length in lengths)
 
-        return best_lengths(drafts, seconds, rate, limit_s, rows=self._budget)
+        return best_lengths(drafts, seconds, limit_s, rows=self._budget).lengths
 
     def _ask_model(
         self,
@@ -271,7 +280,6 @@ class Speculator:
         places: Sequence[int],
         drafts: list[Draft],
         wanting: dict[int, int],
-        rate: float,
         limit_s: float,
     ) -> bool:
         """Have the draft model draft where that is likely to pay; whether it did."""
@@ -279,27 +287,30 @@ class Speculator:
         assert model is not None
         token_s = model.token_s(len(wanting)) / len(wanting)
         curve = self._shared_curve(places)
-        asked = {}
+        others = len(places) - 1
+        asked: dict[int, Sequence[float]] = {}
         for index, room in wanting.items():
             sequence = self._sequences[wishes[index].id]
             chance = model.chance(sequence.id)
             most = min(room, _MODEL_MOST)
             survival = [chance**count for count in range(1, most + 1)]
-            length = best_length(survival, curve, rate, limit_s, extra_s=token_s)
+            planned = best_length(survival, curve, limit_s, extra_s=token_s, others=others)
+            length = planned.lengths[0]
+            behind_s = model.behind_s(sequence.id)
             if not length:
                 sequence.why = self._model_too_dear(chance, token_s, curve)
-                continue
-            behind_s = model.behind_s(sequence.id)
-            if behind_s:
+                if curve[1] + behind_s + token_s < limit_s and sequence.tries(chance):
+                    asked[sequence.id] = [_NEVER]
+            elif behind_s:
                 expected = sum(survival[:length])
-                saved_s = expected / rate - (curve[1 + length] - curve[1]) - length * token_s
+                saved_s = (1 + others + expected) * (curve[1] / (1 + others) - 1 / planned.rate)
                 left = _LIKELY if sequence.left is None else min(sequence.left - sequence.said, _LIKELY)
                 if behind_s > 0.5 * saved_s * left / (1 + expected):
                     sequence.why = "reading the conversation would take the draft model longer than it can save"
                 else:
                     model.read(sequence.id)
-                continue
-            asked[sequence.id] = prices(curve, rate, token_s, most)
+            else:
+                asked[sequence.id] = prices(curve, planned.rate, token_s, most)
         if not asked:
             return False
         found = model.draft(asked)
@@ -319,11 +330,6 @@ class Speculator:
 
     def _plain_s(self, places: Sequence[int]) -> float:
         return self.costs.seconds(self._layout(places, [1] * len(places)))
-
-    def _rate(self, sequences: int, plain_s: float) -> float:
-        """Tokens per second, of all sequences together."""
-        recent = self._tokens / self._seconds if self._seconds and sequences == self._together else 0.0
-        return max(sequences / max(plain_s, 1e-9), recent)
 
     def _drafters(self, sequence: _Sequence) -> list[Drafter]:
         drafters: list[Drafter] = [self._lookup] if sequence.lookup else []
