@@ -5,11 +5,9 @@ long for that the models take turns with pieces of it. It knows nothing of how f
 """
 
 import contextlib
-import itertools
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,41 +17,23 @@ import psutil
 from localinfer import settings
 from localinfer.acquire import acquire
 from localinfer.advice import Advice
+from localinfer.divergence import Divergence, Perplexity, divergence, perplexity
 from localinfer.engines.opening import planned
-from localinfer.errors import (
-    BadRequest,
-    LocalInferError,
-    ModelFileInvalid,
-    NotEnoughDisk,
-    OutOfMemory,
-    from_fault,
-)
+from localinfer.errors import BadRequest, NotEnoughDisk
 from localinfer.models.explain import download_size
 from localinfer.models.names import printable
 from localinfer.models.progress import FetchProgress
-from localinfer.models.scores import (
-    Answer,
-    Ask,
-    ChunkScored,
-    ReadText,
-    ScoreText,
-    TextRead,
-    TextScored,
-    Unscored,
-    scored,
-)
-from localinfer.process import Child, Death
+from localinfer.models.scores import ChunkScored, ReadText, ScoreText, TextRead, TextScored, scored
+from localinfer.models.scoring import ScoringChild
 from localinfer.types import LoadOptions, Value
 
-CHILD = "backends.llama_cpp.scoring"
 SAMPLE = Path(__file__).with_name("sample.txt")
 
 _LEAST_CHUNKS = 2
-_MOST_TEXT_BYTES = 32_000_000
+_MOST_TEXT_BYTES = 8_000_000
 _FILE_BYTES = 2 << 30  # the most that the predictions of the reference take on disk at once
 _ROW_BYTES = 4
 _FOLDER = "compare-"
-_serial = itertools.count(1)
 
 
 class Subject(Value, frozen=True):
@@ -66,8 +46,7 @@ class Subject(Value, frozen=True):
 
 
 class Compared(Value, frozen=True, omit_defaults=False):
-    """The figures of one model; those against the reference are None for the reference itself. KL divergence is in
-    nats, ``same_top`` the share of positions where both find the same token likeliest."""
+    """The figures of one model; ``divergence`` is from the reference, None for the reference itself."""
 
     name: str
     quantization: str
@@ -78,14 +57,8 @@ class Compared(Value, frozen=True, omit_defaults=False):
     threads: int
     prefill_tps: float | None
     decode_tps: float | None
-    perplexity: float
-    perplexity_error: float
-    kl_mean: float | None = None
-    kl_p50: float | None = None
-    kl_p90: float | None = None
-    kl_p99: float | None = None
-    kl_max: float | None = None
-    same_top: float | None = None
+    perplexity: Perplexity
+    divergence: Divergence | None
 
 
 class Comparison(Value, frozen=True, omit_defaults=False):
@@ -134,7 +107,7 @@ def read_text(path: Path | None) -> str:
     shown = printable(str(file))
     try:
         if file.stat().st_size > _MOST_TEXT_BYTES:
-            raise BadRequest(f"{shown} is larger than 32 MB.", "Give a part of it.", param="text")
+            raise BadRequest(f"{shown} is larger than 8 MB.", "Give a part of it.", param="text")
         data = file.read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -157,14 +130,12 @@ def compare(
     chunks: int | None,
     progress: Callable[[Step], None],
 ) -> Comparison:
-    """Hold all against the first. ``name`` says what the text is; ``chunks`` bounds how much of it is read.
+    """Hold all against the first of them. ``name`` says what the text is; ``chunks`` bounds how much of it is read.
 
     An exception from ``progress``, or Ctrl-C, ends it; nothing stays behind. Raises ``BadRequest`` for a text that is
     too short or models whose vocabularies differ, ``NotEnoughDisk``, ``ModelFileInvalid``, ``OutOfMemory``,
     ``LocalInferError``.
     """
-    from localinfer.divergence import divergence, perplexity
-
     subjects = _distinct(subjects)
     read = _read(subjects, text)
     count = min(len(read.tokens) // context, chunks or len(read.tokens))
@@ -177,59 +148,38 @@ def compare(
         )
     results = [_Result() for _ in subjects]
     with _folder() as folder:
-        step = _chunks_at_once(folder, len(scored(context)) * read.vocabulary_size * _ROW_BYTES)
+        chunk_bytes = len(scored(context)) * read.vocabulary_size * _ROW_BYTES
+        most = _chunks_at_once(folder, chunk_bytes)
         done = 0
-        for start in range(0, count, step):
-            tokens = read.tokens[start * context : min(start + step, count) * context]
-            for number, (one, result) in enumerate(zip(subjects, results, strict=True)):
+        for start in range(0, count, most):
+            some = min(most, count - start)
+            file = _reserved(folder, some * chunk_bytes)
+            tokens = read.tokens[start * context : (start + some) * context]
+            for one, result in zip(subjects, results, strict=True):
+                first = results[0].said
+                threads = first.threads if first else one.options.threads  # the same for all, or speeds mean nothing
                 asked = ScoreText(
-                    options=one.options,
+                    options=msgspec.structs.replace(one.options, threads=threads),
                     tokens=tokens,
                     context=context,
-                    file=str(folder / "reference"),
-                    reference=number == 0,
+                    file=str(file),
+                    reference=result is results[0],
                     timed=start == 0,
                 )
-                progress(Step(name=one.name, done=done, total=count * len(subjects)))
-                with _Scoring(one) as child:
-                    for answer in child.score(asked):
-                        if isinstance(answer, ChunkScored):
-                            done += 1
-                            progress(Step(name=one.name, done=done, total=count * len(subjects)))
-                        result.take(answer)
-    compared = []
-    for one, result in zip(subjects, results, strict=True):
-        said, measured = result.said, perplexity(result.losses)
-        far = divergence(result.kls, result.same) if result.kls else None
-        assert said is not None
-        compared.append(
-            Compared(
-                name=one.name,
-                quantization=said.quantization,
-                description=said.description,
-                size_bytes=one.size_bytes,
-                memory_bytes=one.memory_bytes,
-                placement=said.placement,
-                threads=said.threads,
-                prefill_tps=said.prefill_tps,
-                decode_tps=said.decode_tps,
-                perplexity=measured.value,
-                perplexity_error=measured.error,
-                kl_mean=far and far.mean,
-                kl_p50=far and far.p50,
-                kl_p90=far and far.p90,
-                kl_p99=far and far.p99,
-                kl_max=far and far.largest,
-                same_top=far and far.same_top,
-            )
-        )
+                at = Step(name=one.name, done=done, total=count * len(subjects))
+                progress(at)
+                for answer in _scored(one, asked):
+                    result.take(answer)
+                    if isinstance(answer, ChunkScored):
+                        done += 1
+                        progress(msgspec.structs.replace(at, done=done))
     return Comparison(
         text=name,
         context=context,
         chunks=count,
         scored_tokens=count * len(scored(context)),
         vocabulary_size=read.vocabulary_size,
-        models=tuple(compared),
+        models=tuple(result.figures(one) for one, result in zip(subjects, results, strict=True)),
     )
 
 
@@ -250,6 +200,23 @@ class _Result:
         elif self.said is None:  # the first one was timed
             self.said = answer
 
+    def figures(self, one: Subject) -> Compared:
+        """What all that amounts to."""
+        assert self.said is not None
+        return Compared(
+            name=one.name,
+            quantization=self.said.quantization,
+            description=self.said.description,
+            size_bytes=one.size_bytes,
+            memory_bytes=one.memory_bytes,
+            placement=self.said.placement,
+            threads=self.said.threads,
+            prefill_tps=self.said.prefill_tps,
+            decode_tps=self.said.decode_tps,
+            perplexity=perplexity(self.losses),
+            divergence=divergence(self.kls, self.same) if self.kls else None,
+        )
+
 
 def _distinct(subjects: Sequence[Subject]) -> tuple[Subject, ...]:
     """The same with names that differ: files of one name are told apart by their folders, else by numbers."""
@@ -265,8 +232,8 @@ def _read(subjects: Sequence[Subject], text: str) -> TextRead:
     """The text as tokens of all of them. Raises ``BadRequest`` if it is other tokens to one."""
     first: TextRead | None = None
     for one in subjects:
-        with _Scoring(one) as child:
-            read = child.read(text)
+        with ScoringChild(one.name) as child:
+            read = child.read(ReadText(path=one.options.model, parts=one.options.parts, text=text))
         if first is None:
             first = read
         elif read.vocabulary != first.vocabulary:
@@ -280,18 +247,39 @@ def _read(subjects: Sequence[Subject], text: str) -> TextRead:
     return first
 
 
+def _scored(one: Subject, asked: ScoreText) -> Iterator[ChunkScored | TextScored]:
+    with ScoringChild(one.name) as child:
+        yield from child.score(asked)
+
+
 def _chunks_at_once(folder: Path, chunk_bytes: int) -> int:
+    """How many chunks' predictions may lie on the disk, half of what is free left to others."""
     free = shutil.disk_usage(folder).free
-    room = min(_FILE_BYTES, free // 2)
     if free // 2 < chunk_bytes:
-        raise NotEnoughDisk(
-            f"The comparison needs {download_size(2 * chunk_bytes)} of disk for a while; {download_size(free)} are "
-            "free.",
-            f"Free some space where {printable(str(folder.parent))} is, or use a smaller --context.",
-            needed_bytes=2 * chunk_bytes,
-            free_bytes=free,
-        )
-    return max(1, room // chunk_bytes)
+        raise _no_disk(folder, chunk_bytes, free)
+    return max(1, min(_FILE_BYTES, free // 2) // chunk_bytes)
+
+
+def _reserved(folder: Path, size_bytes: int) -> Path:
+    """A file of that size: writing into a memory-mapped file without room for it would end the process."""
+    path = folder / "reference"
+    with path.open("wb") as file:
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size_bytes)
+            file.truncate(size_bytes)
+        except OSError as error:
+            raise _no_disk(folder, size_bytes, shutil.disk_usage(folder).free) from error
+    return path
+
+
+def _no_disk(folder: Path, needed_bytes: int, free: int) -> NotEnoughDisk:
+    return NotEnoughDisk(
+        f"The comparison takes {download_size(needed_bytes)} of disk for a while; {download_size(free)} are free.",
+        f"Free some space where {printable(str(folder.parent))} is, or use a smaller --context.",
+        needed_bytes=needed_bytes,
+        free_bytes=free,
+    )
 
 
 @contextlib.contextmanager
@@ -306,50 +294,3 @@ def _folder() -> Iterator[Path]:
         prefix=f"{_FOLDER}{os.getpid()}-", dir=state, ignore_cleanup_errors=True
     ) as folder:
         yield Path(folder)
-
-
-class _Scoring:
-    """The child of one model, for as long as it is needed."""
-
-    def __init__(self, one: Subject) -> None:
-        self._subject = one
-        log = settings.log_dir() / f"scoring-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_serial)}.log"
-        self._child: Child[Answer] = Child(CHILD, Answer, log)
-
-    def read(self, text: str) -> TextRead:
-        """The tokens of ``text``. Raises what it failed with."""
-        options = self._subject.options
-        for answer in self._answers(ReadText(path=options.model, parts=options.parts, text=text)):
-            if isinstance(answer, TextRead):
-                return answer
-        raise self._explain(self._child.death())
-
-    def score(self, asked: ScoreText) -> Iterator[ChunkScored | TextScored]:
-        """Chunk after chunk, then the rest. Raises what it failed with."""
-        for answer in self._answers(asked):
-            if isinstance(answer, ChunkScored | TextScored):
-                yield answer
-            if isinstance(answer, TextScored):
-                return
-        raise self._explain(self._child.death())
-
-    def __enter__(self) -> "_Scoring":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._child.kill()
-        self._child.death()
-
-    def _answers(self, asked: Ask) -> Iterator[Answer]:
-        self._child.send(asked)
-        for answer in self._child.reports():
-            if isinstance(answer, Unscored):
-                raise from_fault(answer.error)
-            yield answer
-
-    def _explain(self, death: Death) -> LocalInferError:
-        where, name = f"The log is {self._child.log}.", printable(self._subject.name)
-        if death.out_of_memory:
-            return OutOfMemory(f"Memory ran out while scoring with {name} ({death.cause}).", where)
-        last = f" Its last line: {death.log_tail[-1]}" if death.log_tail else ""
-        return ModelFileInvalid(f"{name} makes llama.cpp crash: {death.cause}.", f"{where}{last}")

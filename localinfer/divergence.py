@@ -38,7 +38,7 @@ class Divergence(Value, frozen=True):
 
 def log_probabilities(logits: Floats) -> Floats:
     """Log-probability of every token at one position; shape (n_vocab,) both."""
-    shifted = logits - logits.max()
+    shifted: Floats = logits - logits.max()
     return shifted - np.float32(math.log(float(np.exp(shifted).sum(dtype=np.float64))))
 
 

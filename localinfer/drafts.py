@@ -49,12 +49,11 @@ def check(draft: str) -> None:
     try:
         store.resolve(draft)
     except ModelNotFound as error:
-        if not references.may_be_hub(draft):
-            raise BadRequest(
-                f"“{printable(draft, 200)}” cannot draft: it is neither a model nor one of {', '.join(WORDS)}.",
-                error.hint,
-                param="draft",
-            ) from error
+        if references.may_be_hub(draft):
+            return
+        said = f"“{printable(draft, 200)}” cannot draft: it is neither a model nor one of {', '.join(WORDS)}."
+        message = error.message if draft.endswith(".gguf") else said
+        raise BadRequest(message, error.hint, param="draft") from error
 
 
 def propose(
@@ -129,10 +128,16 @@ def _beside(target: ModelRef, draft: ModelRef) -> Beside:
         raise _refused(draft.name, target.name, "it is the same file")
     if said := gguf.difference(gguf.vocabulary_of(target.path), gguf.vocabulary_of(draft.path)):
         raise _refused(draft.name, target.name, f"it has another vocabulary ({said})")
+    shape = from_gguf(headers)
+    if _recurrent(shape):
+        raise _refused(draft.name, target.name, "it is recurrent, and cannot take back a token that was wrong")
     return Beside(
-        draft=DraftModel(model=str(draft.path), parts=tuple(map(str, draft.paths[1:])), name=draft.name),
-        shape=from_gguf(headers),
+        draft=DraftModel(model=str(draft.path), parts=tuple(map(str, draft.paths[1:])), name=draft.name), shape=shape
     )
+
+
+def _recurrent(shape: ModelShape) -> bool:
+    return any(layer.state_bytes for layer in shape.layers)
 
 
 def _refused(draft: str, target: str, reason: str) -> BadRequest:
@@ -188,7 +193,7 @@ def _alike(target: ModelRef, whole: ModelShape, pair: Entry | None, advice: Advi
         with contextlib.suppress(LocalInferError):  # one that cannot be read is none to offer
             shape = advice.shape(entry)
             near = abs(shape.vocabulary - whole.vocabulary) <= _MOST_PADDING
-            smaller = shape.parameters < whole.parameters
+            smaller = shape.parameters < whole.parameters and not _recurrent(shape)
             if near and smaller and not gguf.difference(mine, gguf.vocabulary_of(entry.paths[0])):
                 yield entry
 

@@ -51,7 +51,7 @@ class Quantized(Value, frozen=True, omit_defaults=False):
     before_bytes: int
     after_bytes: int
     bits_per_weight: float
-    seconds_s: float
+    took_s: float
     notices: tuple[str, ...] = ()
 
 
@@ -103,7 +103,8 @@ def quantize(
             size_bytes = _whole(part, made, sum(header.tensor_count for header in headers))
             _sync(part)
             part.replace(out)
-            _sync(out.parent)
+            with contextlib.suppress(OSError):  # not every file system can do this for a folder
+                _sync(out.parent)
     return Quantized(
         path=out,
         quantization=made.quantization,
@@ -111,14 +112,14 @@ def quantize(
         before_bytes=sum(path.stat().st_size for path in source.paths),
         after_bytes=size_bytes,
         bits_per_weight=made.bits_per_weight,
-        seconds_s=(now_ns() - started_ns) / 1e9,
+        took_s=(now_ns() - started_ns) / 1e9,
         notices=notices,
     )
 
 
 def default_target(source: ModelRef, quantization: str) -> Path:
-    """The name of the source with the quantization in it replaced, in the same folder. What lies in a cache, and was not
-    named by its path, goes to the current folder."""
+    """The name of the source with its quantization replaced, in the same folder; in the current one if the source lies
+    in a cache, named by something else than its path."""
     stem = re.sub(r"-\d{5}-of-\d{5}$", "", source.path.name.removesuffix(source.path.suffix))
     name = f"{quantizations.renamed(stem, quantization)}.gguf"
     return (source.path.parent if source.name == source.path.stem or source.name == stem else Path.cwd()) / name
@@ -150,6 +151,8 @@ def _sensible(source: ModelRef, quantized: set[str], planned: Converted, *, forc
             "same: --force.",
             param="type",
         )
+    if planned.after_bytes >= planned.before_bytes:
+        return (*notices, f"It is no better than {name}, only larger.")
     notices.append(
         f"It was made from weights that were quantized already ({kinds}): the losses add up. From the F16 file of the "
         "model it would be better."
@@ -226,8 +229,6 @@ def _whole(part: Path, made: Converted, tensors: int) -> int:
 
 def _sync(path: Path) -> None:
     """Have the file, or what a folder says of its files, on the disk itself."""
-    if path.is_dir() and os.name != "posix":
-        return
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)

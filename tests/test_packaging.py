@@ -49,6 +49,10 @@ def test_the_catalogue_travels_with_the_package(wheel: ZipFile) -> None:
     assert wheel.read("localinfer/models.toml") == (ROOT / "models.toml").read_bytes()
 
 
+def test_the_text_that_models_are_compared_on_travels_with_the_package(wheel: ZipFile) -> None:
+    assert wheel.read("localinfer/sample.txt") == (ROOT / "localinfer" / "sample.txt").read_bytes()
+
+
 def test_the_command_is_there(wheel: ZipFile) -> None:
     scripts = ConfigParser()
     scripts.read_string(metadata(wheel, "entry_points.txt"))

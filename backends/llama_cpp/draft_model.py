@@ -40,6 +40,7 @@ class _Text:
         self.ahead: list[int] = []
         self.judged: list[tuple[int, int]] = []
         self.odds = odds
+        self.foreign = False  # whether it has a token that the draft model does not know
 
     @property
     def unread(self) -> list[int]:
@@ -50,8 +51,8 @@ class _Text:
 class NativeDrafter:
     """``backends.drafting.DraftModel`` over a second model.
 
-    ``vocabulary`` is the number of tokens of the model it drafts for: others it never proposes. ``length`` is tokens
-    per sequence.
+    ``vocabulary`` is the number of tokens that both models have: it never proposes others, and drafts no more for a
+    sequence that holds others. ``length`` is tokens per sequence.
     """
 
     def __init__(self, name: str, context: NativeContext, *, places: int, vocabulary: int, length: int) -> None:
@@ -74,7 +75,8 @@ class NativeDrafter:
             self._context.clear(place)
             kept = 0
         self._held[place] = []
-        self._texts[id] = _Text(tokens, place, kept, Odds(self._experience))
+        text = self._texts[id] = _Text(tokens, place, kept, Odds(self._experience))
+        text.foreign = max(tokens) >= self._vocabulary
 
     def extend(self, id: int, tokens: Sequence[int]) -> None:
         text = self._texts[id]
@@ -85,6 +87,7 @@ class NativeDrafter:
             if not right:
                 break
         text.judged = []
+        text.foreign |= max(tokens) >= self._vocabulary
         for token in tokens:
             text.tokens.append(token)
             if text.ahead and text.ahead[0] == token:
@@ -100,7 +103,8 @@ class NativeDrafter:
             self._held[text.place] = text.tokens[: text.read]
 
     def chance(self, id: int) -> float:
-        return self._texts[id].odds.chances[_ANY]
+        text = self._texts[id]
+        return 0.0 if text.foreign else text.odds.chances[_ANY]
 
     def token_s(self, sequences: int) -> float:
         nearest = min(self._step_s, key=lambda count: abs(count - sequences))
@@ -247,7 +251,7 @@ def open_drafter(
         own.callback(model.close)
         if model.recurrent or model.hybrid:
             raise LocalInferError(
-                f"{draft.name} cannot draft: its state cannot drop a token.", "Choose a draft model with a KV cache."
+                "its recurrent state cannot take a token back.", "Choose a draft model with a KV cache."
             )
         context = NativeContext(
             model,

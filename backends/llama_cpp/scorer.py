@@ -26,7 +26,7 @@ from localinfer.models.scores import ChunkScored, ReadText, ScoreText, TextRead,
 
 _ROWS = 256  # positions whose logits are in memory at once
 _PASS = 512
-_PREFILLS, _PREFILL_S = 3, 3.0  # passes to time, fewer where they take longer together
+_PREFILLS, _PREFILL_S = 3, 1.0  # passes to time, fewer where they take longer together
 _DECODED = 32
 
 Ids = npt.NDArray[np.int32]

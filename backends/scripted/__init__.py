@@ -3,8 +3,9 @@
 import time
 
 from backends.base import Progress
-from backends.scripted.backend import ByteTokenizer, ScriptedBackend
+from backends.scripted.backend import ScriptedBackend
 from backends.scripted.script import Script, parse_script
+from backends.scripted.tokenizer import ByteTokenizer
 from localinfer.errors import from_fault
 from localinfer.types import Fault, LoadOptions
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from backends.base import SequenceJob
+from backends.scripted.device import CURVE_PATTERN
 from localinfer import decoding
 from localinfer.errors import BadRequest, LocalInferError
 
@@ -27,6 +28,7 @@ print("The same seed gives the same text.")
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
+CurveText = Annotated[str, msgspec.Meta(pattern=CURVE_PATTERN)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 ErrorName = Annotated[
     str, msgspec.Meta(pattern=f"^({'|'.join(cls.__name__ for cls in LocalInferError.__subclasses__())})$")
@@ -38,8 +40,13 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 
     The answer is ``think`` in ``<think>`` tags, if there is any, then ``text``, then the end of the turn; a job that
     ignores the end hears ``text`` again and again. ``pace_s`` is the cost of a pass that decodes, ``prefill_s`` of each
-    fresh prompt token, of which a pass takes up to ``chunk``; ``load_s`` is the cost of loading. ``draft`` tokens are
-    drafted for each pass and each is accepted with probability ``acceptance``, by its position alone.
+    fresh prompt token, of which a pass takes up to ``chunk``; ``load_s`` is the cost of loading.
+
+    With a ``curve`` the script runs on a simulated device, and what is drafted is chosen as on a real one: a pass over
+    n rows costs ``pace_s`` times the curve, ``cpu``, ``gpu``, ``flat`` or points such as ``1:1,2:1.8,8:4.5``. Prompt
+    lookup reads the real tokens; where ``draft_s`` is given, a simulated draft model takes so long for a token. Without
+    a curve a pass costs the same whatever it computes, and ``draft`` tokens are drafted for each. ``acceptance`` is the
+    chance that a token of either is right, by its position alone. What is said never depends on any of this.
 
     Faults: ``fail_load`` names the error that loading raises. Once so many tokens were sampled, all sequences together,
     the next pass aborts the process (``die_after``), never returns (``hang_after``) or raises ``OutOfMemory``
@@ -54,6 +61,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     load_s: Seconds = 0.0
     acceptance: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     draft: Count = 0
+    curve: CurveText | None = None
+    draft_s: Seconds | None = None
     fail_load: ErrorName | None = None
     die_after: Count | None = None
     hang_after: Count | None = None

@@ -1,11 +1,11 @@
 """The workload at several levels of concurrency: clients that ask, read, wait a moment and ask again."""
 
 import itertools
+import queue
 import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
 from localinfer.bench.extent import Extent
 from localinfer.bench.shapes import Say, gaps
@@ -18,6 +18,7 @@ from localinfer.errors import LocalInferError
 
 PAUSE = 0.05  # of a request's time: the mean of the waits between a client's requests
 _LONGEST_PAUSE = 4  # times the mean
+_LEAVE_S = 2.0  # a server that says nothing is not waited for
 _WAKE_S = 0.2  # a wait without a limit cannot be interrupted by Ctrl-C on every system
 
 
@@ -69,9 +70,7 @@ class _Cell:
         self._joules: list[float | None] = []
         self._intervals: list[Interval] = []
 
-    def measure(
-        self, target: Target, prompts: Sequence[Prompt], pause_s: float, joules: Joules, seed: str
-    ) -> None:
+    def measure(self, target: Target, prompts: Sequence[Prompt], pause_s: float, joules: Joules, seed: str) -> None:
         """One round: the same prompts as in every other, each with a mark that no other request has."""
         asked = [prompt.marked(_mark(seed, number)) for number, prompt in enumerate(self._chosen(prompts))]
         started_s, before = time.monotonic(), joules()
@@ -114,26 +113,42 @@ class _Round:
         self._pause_s = pause_s
         self._seed = seed
         self._stopped = threading.Event()
+        self._outcomes: queue.SimpleQueue[list[Trace] | Exception] = queue.SimpleQueue()
 
     def run(self, clients: int) -> list[Trace]:
-        """All answers. Raises the first error of a client, after all have ended."""
-        pool = ThreadPoolExecutor(clients, thread_name_prefix="bench-client")
+        """All answers. Raises the first error of a client, when the others have been told to end."""
+        threads = [
+            threading.Thread(target=self._live, args=(number,), name=f"bench-client-{number}", daemon=True)
+            for number in range(clients)
+        ]
+        for thread in threads:
+            thread.start()
+        traces: list[Trace] = []
         try:
-            futures = [pool.submit(self._client, number) for number in range(clients)]
-            self._wait(futures)
-            return [trace for future in futures for trace in future.result()]
+            for _ in threads:
+                traces += self._next()
+            return traces
         finally:
             self._stopped.set()
             self._target.stop()
-            pool.shutdown(wait=True)
+            for thread in threads:
+                thread.join(_LEAVE_S)
 
-    def _wait(self, futures: Sequence[Future[list[Trace]]]) -> None:
+    def _next(self) -> list[Trace]:
         while True:
-            done, running = wait(futures, timeout=_WAKE_S, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-            if not running:
-                return
+            try:
+                outcome = self._outcomes.get(timeout=_WAKE_S)
+            except queue.Empty:
+                continue
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+    def _live(self, number: int) -> None:
+        try:
+            self._outcomes.put(self._client(number))
+        except Exception as error:  # raised where the round is waited for
+            self._outcomes.put(error)
 
     def _client(self, number: int) -> list[Trace]:
         draw = random.Random(f"{self._seed} client {number}")

@@ -6,7 +6,7 @@ It prints nothing. Whatever ends it, what was measured by then is in the report.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,7 @@ from localinfer.bench.watch import Watch
 from localinfer.bench.workloads import Prompt, Workload, interleaved
 from localinfer.engines import Opened, open_engine
 from localinfer.errors import DoesNotFit, LocalInferError
-from localinfer.machine import Machine, short
+from localinfer.machine import Machine, look, short
 from localinfer.models import gguf
 from localinfer.models.progress import FetchProgress
 from localinfer.models.shape import from_gguf
@@ -71,7 +71,7 @@ class Bench:
         self._server = server
         self._say = say
         self._fetching = fetching
-        self._taken_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        self._taken_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._machine: Machine | None = None
         self._results: list[Result] = []
         self._warnings: tuple[str, ...] = ()
@@ -81,7 +81,8 @@ class Bench:
     def run(self) -> None:
         """Measure everything. Raises ``LocalInferError``."""
         self._say("looking at the machine")
-        self._machine = Advice().machine  # measures the memory's bandwidth, the first time
+        computes = self._order.models and self._order.options.backend != "scripted"
+        self._machine = Advice().machine if computes else look()  # which measures the bandwidth, the first time
         with Watch() as watch, Energy() as energy:
             self._say("looking at what else is running")
             self._warnings = watch.settle()
@@ -92,7 +93,7 @@ class Bench:
 
     def report(self, *, complete: bool) -> Report:
         """What was measured so far."""
-        machine = self._machine or Advice(measure=False).machine
+        machine = self._machine or look()
         order = self._order
         return Report(
             format=FORMAT,

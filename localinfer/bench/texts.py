@@ -13,7 +13,7 @@ _CHAT = (
     "How do I tell a colleague that I cannot take over another task without sounding unkind?",
 )
 
-_MODULE = '''\
+_MODULE = """\
 class Account:
     def __init__(self, owner, balance=0):
         self.owner = owner
@@ -36,9 +36,9 @@ class Account:
 
     def history(self):
         return list(self.entries)
-'''
+"""
 
-_GRID = '''\
+_GRID = """\
 def neighbours(grid, row, column):
     height = len(grid)
     width = len(grid[0])
@@ -63,7 +63,7 @@ def step(grid):
             line.append(1 if alive == 3 or (alive == 2 and grid[row][column]) else 0)
         fresh.append(line)
     return fresh
-'''
+"""
 
 _QUERY = """\
 function listOrders(orders, filter) {
@@ -93,43 +93,45 @@ _CODE = (
 )
 
 _HARBOUR = """\
-The harbour of the island was built in 1874, when the herring came in such numbers that boats waited a day to land them. \
-Its first wall was made of granite blocks that were cut on the mainland and brought over in winter, when the quarry had \
-little else to do. Two storms in the following decade carried away the outer forty metres, and the engineer who repaired \
-it gave the wall a slope on its seaward side, so that waves would run up and lose their force instead of breaking against \
-it. The slope is still there, though it was covered with concrete in 1931. When the herring stayed away after the war, \
-most of the boats were sold, and the salting houses became stores for seaweed and later for nothing at all. The ferry, \
-which had called twice a week, began to come daily in 1968, and with it came visitors who wanted to see birds. Today the \
-harbour has twenty berths for yachts, a small museum in the largest salting house, and a ramp for the lifeboat, which \
-has been called out eleven times in the last three years. The council plans to raise the wall by eighty centimetres, \
-because high water now stands on the quay several times each winter."""
+The harbour of the island was built in 1874, when the herring came in such numbers that boats waited a day to land \
+them. Its first wall was made of granite blocks that were cut on the mainland and brought over in winter, when the \
+quarry had little else to do. Two storms in the following decade carried away the outer forty metres, and the \
+engineer who repaired it gave the wall a slope on its seaward side, so that waves would run up and lose their force \
+instead of breaking against it. The slope is still there, though it was covered with concrete in 1931. When the \
+herring stayed away after the war, most of the boats were sold, and the salting houses became stores for seaweed and \
+later for nothing at all. The ferry, which had called twice a week, began to come daily in 1968, and with it came \
+visitors who wanted to see birds. Today the harbour has twenty berths for yachts, a small museum in the largest \
+salting house, and a ramp for the lifeboat, which has been called out eleven times in the last three years. The \
+council plans to raise the wall by eighty centimetres, because high water now stands on the quay several times each \
+winter."""
 
 _LIBRARY = """\
-The town library counted its visitors for a year before it changed its hours, and the figures were not what anybody had \
-expected. On Saturdays, which the staff had thought of as the busiest day, fewer people came than on Tuesdays, but they \
-stayed three times as long. The hour after school was the loudest and the hour before closing the fullest. Half of those \
-who came did not borrow anything: they read newspapers, used the computers, met somebody, or sat where it was warm. From \
-May to September the garden door was open and one visitor in six went straight through to the benches. The library now \
-opens later in the morning and closes at nine on three evenings. The reading room has been divided by shelves into a \
-quiet half and one where talking is allowed, and the computers have moved to the middle. In the first six months after \
-the change the number of visits rose by a fifth while loans stayed the same. Complaints about noise fell from about ten \
-a month to two. The one thing that people miss is the early opening on Mondays, which those on night shifts had used \
-on their way home."""
+The town library counted its visitors for a year before it changed its hours, and the figures were not what anybody \
+had expected. On Saturdays, which the staff had thought of as the busiest day, fewer people came than on Tuesdays, \
+but they stayed three times as long. The hour after school was the loudest and the hour before closing the fullest. \
+Half of those who came did not borrow anything: they read newspapers, used the computers, met somebody, or sat where \
+it was warm. From May to September the garden door was open and one visitor in six went straight through to the \
+benches. The library now opens later in the morning and closes at nine on three evenings. The reading room has been \
+divided by shelves into a quiet half and one where talking is allowed, and the computers have moved to the middle. In \
+the first six months after the change the number of visits rose by a fifth while loans stayed the same. Complaints \
+about noise fell from about ten a month to two. The one thing that people miss is the early opening on Mondays, which \
+those on night shifts had used on their way home."""
 
 _TRIAL = """\
-Forty households on two streets took part in the trial. For eight weeks their heat pumps were allowed to warm the houses \
-by one degree more than was asked for in the early afternoon, when the sun made power plentiful, and to rest in the \
-evening, when it was dear. Nobody had to do anything, and everybody could end it by pressing a button on the wall. The \
-button was pressed thirty-one times in all, twenty-two of them in the first week. Evening use fell by thirty-eight per \
-cent on bright days and by nine per cent on dull ones. The total rose a little, by about three per cent, because a \
-warmer house loses more heat. Bills were lower all the same, by eleven per cent on average, though in the four oldest \
-houses they were higher, and their owners have been offered insulation. Asked afterwards, thirty-three households said \
-they would go on, five were undecided, and two would not, both because the bedrooms were too warm in the afternoon. The \
-company will repeat the trial in a cold winter before it offers the tariff to all."""
+Forty households on two streets took part in the trial. For eight weeks their heat pumps were allowed to warm the \
+houses by one degree more than was asked for in the early afternoon, when the sun made power plentiful, and to rest \
+in the evening, when it was dear. Nobody had to do anything, and everybody could end it by pressing a button on the \
+wall. The button was pressed thirty-one times in all, twenty-two of them in the first week. Evening use fell by \
+thirty-eight per cent on bright days and by nine per cent on dull ones. The total rose a little, by about three per \
+cent, because a warmer house loses more heat. Bills were lower all the same, by eleven per cent on average, though in \
+the four oldest houses they were higher, and their owners have been offered insulation. Asked afterwards, \
+thirty-three households said they would go on, five were undecided, and two would not, both because the bedrooms were \
+too warm in the afternoon. The company will repeat the trial in a cold winter before it offers the tariff to all."""
 
-_SUMMARY = tuple(
-    f"Summarise this text in two sentences.\n\n{text}" for text in (_HARBOUR, _LIBRARY, _TRIAL)
-) + (f"Which figures does this text give? One line for each.\n\n{_TRIAL}",)
+_SUMMARY = (
+    *(f"Summarise this text in two sentences.\n\n{text}" for text in (_HARBOUR, _LIBRARY, _TRIAL)),
+    f"Which figures does this text give? One line for each.\n\n{_TRIAL}",
+)
 
 _INVOICE = """\
 Invoice 2207-118, dated 14 March. Supplier: Northgate Timber, 8 Mill Lane. Customer: Hollis Joinery, 21 Quay Street. \
@@ -137,15 +139,16 @@ Items: 12 oak boards, 2.40 m, at 38.50 each; 40 larch battens, 3.00 m, at 6.20 e
 44.00 each. Delivery 35.00. Payable within 30 days to account 4471 0092 8813. Questions to the office, extension 14."""
 
 _MINUTES = """\
-Minutes of the garden committee, 6 June, 18:30, in the hall. Present: the chair, the treasurer, four members; two sent \
-apologies. The tap by plot 17 leaks and will be repaired before 20 June at a cost of at most 120. The waiting list has \
-23 names, seven more than in spring. The autumn market is on 12 October, stalls to be booked by 1 September at 15 each. \
-Plots 4, 9 and 31 have not been worked since April: letters go out this week. Next meeting: 4 July, same place."""
+Minutes of the garden committee, 6 June, 18:30, in the hall. Present: the chair, the treasurer, four members; two \
+sent apologies. The tap by plot 17 leaks and will be repaired before 20 June at a cost of at most 120. The waiting \
+list has 23 names, seven more than in spring. The autumn market is on 12 October, stalls to be booked by 1 September \
+at 15 each. Plots 4, 9 and 31 have not been worked since April: letters go out this week. Next meeting: 4 July, same \
+place."""
 
 _LISTING = """\
-For rent from 1 August: two rooms, kitchen, bath, 58 square metres, third floor without a lift, built in 1926, heating \
-by gas. 690 a month and 145 for heating and water; deposit of two months. Cellar 4 square metres, bicycles in the yard. \
-Tram 5 stops 200 metres away, the station is 12 minutes on foot. Viewings on Wednesday from 17:00 to 18:30."""
+For rent from 1 August: two rooms, kitchen, bath, 58 square metres, third floor without a lift, built in 1926, \
+heating by gas. 690 a month and 145 for heating and water; deposit of two months. Cellar 4 square metres, bicycles in \
+the yard. Tram 5 stops 200 metres away, the station is 12 minutes on foot. Viewings on Wednesday from 17:00 to 18:30."""
 
 _EXTRACTION = (
     f"List every item with quantity, length or size, and price as JSON.\n\n{_INVOICE}",

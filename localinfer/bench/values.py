@@ -9,7 +9,7 @@ import msgspec
 
 from localinfer.types import Value
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 
 Share = Annotated[float, msgspec.Meta(ge=0)]
 Drafter = Literal["off", "lookup", "model"]
@@ -103,8 +103,9 @@ class Speculated(Measured, frozen=True):
 
 
 class Subject(Measured, frozen=True):
-    """What was measured. ``kind`` server: another program's, at ``url``, of which little is known. ``active_parameters``
-    are those a token passes: fewer than all where there are experts. ``context`` is tokens per slot."""
+    """What was measured. ``kind`` server: another program's, at ``url``, of which little is known.
+    ``active_parameters`` are those a token passes: fewer than all where there are experts. ``context`` is tokens per
+    slot."""
 
     kind: Literal["model", "server"]
     name: str
@@ -148,8 +149,8 @@ class Host(Measured, frozen=True):
 
 class Difference(Measured, frozen=True):
     """One figure then and now, as medians. ``change`` is now ÷ then − 1. ``p`` is that of a two-sided Mann-Whitney U
-    test on the samples, null where there are too few for it to tell. ``verdict`` is from the reader's side: more tokens
-    per second, or less time, memory or energy, is better."""
+    test on the samples, null where there are too few for it to tell. ``verdict`` is of speed for rates and times, and
+    of quantity for memory and energy. ``marked``: one of the two was measured while something disturbed it."""
 
     subject: str
     figure: str
@@ -158,7 +159,8 @@ class Difference(Measured, frozen=True):
     now: float
     change: float
     p: float | None
-    verdict: Literal["better", "worse", "no difference", "too few samples"]
+    verdict: Literal["faster", "slower", "less", "more", "no difference", "too few samples"]
+    marked: bool = False
 
 
 class Report(Measured, frozen=True):

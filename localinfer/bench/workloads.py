@@ -52,7 +52,9 @@ def built_in(name: str) -> tuple[Workload, ...]:
         )
     kinds = BUILT_IN if name == MIXED else {name: BUILT_IN[name]}
     return tuple(
-        Workload(name=kind, prompts=tuple(Prompt(messages=(_user(text),), origin=f"the {kind} workload") for text in texts))
+        Workload(
+            name=kind, prompts=tuple(Prompt(messages=(_user(text),), origin=f"the {kind} workload") for text in texts)
+        )
         for kind, texts in kinds.items()
     )
 
@@ -81,11 +83,12 @@ def interleaved(workloads: Sequence[Workload]) -> tuple[Prompt, ...]:
     """All prompts, taking one of each workload in turn until none is left."""
     longest = max(len(workload.prompts) for workload in workloads)
     return tuple(
-        workload.prompts[index]
-        for index in range(longest)
-        for workload in workloads
-        if index < len(workload.prompts)
+        workload.prompts[index] for index in range(longest) for workload in workloads if index < len(workload.prompts)
     )
+
+
+def _prompt(text: str, origin: str) -> Prompt:
+    return Prompt(messages=(_user(text),), origin=origin)
 
 
 def _user(text: str) -> Message:
@@ -97,7 +100,9 @@ def _text(path: Path, name: str) -> str:
         data = settings.read_file(path, _MOST_BYTES)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise BadRequest(f"{name} cannot be read: {printable(reason, 200)}.", "Name a text file.", param="file") from error
+        raise BadRequest(
+            f"{name} cannot be read: {printable(reason, 200)}.", "Name a text file.", param="file"
+        ) from error
     if b"\0" in data:
         raise BadRequest(f"{name} is a binary file.", "Name a text file with one prompt per line.", param="file")
     try:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from localinfer.cli import chats
+from localinfer.cli import chats, measure, quality
 from localinfer.cli import options as shared
 
 if TYPE_CHECKING:
@@ -264,6 +264,8 @@ def remove_model(
 
 
 app.add_typer(chats.app)
+measure.register(app)
+quality.register(app)
 
 
 @app.command("where")

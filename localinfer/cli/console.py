@@ -54,8 +54,14 @@ class ReaderGone(Exception):
 
 def write(text: str, style: str = "") -> None:
     """A piece of the answer to standard output, at once. Raises ``ReaderGone``."""
+    write_drawn(_styled(safe(text), style, sys.stdout))
+
+
+def write_drawn(text: str) -> None:
+    """What was drawn for standard output, terminal codes and all: foreign text in it must be safe already. Raises
+    ``ReaderGone``."""
     try:
-        _put(sys.stdout, _styled(safe(text), style, sys.stdout))
+        _put(sys.stdout, text)
     except BrokenPipeError as error:
         raise ReaderGone from error
     except OSError as error:

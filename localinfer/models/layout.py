@@ -209,13 +209,13 @@ class Layout:
         return self._ask.micro_batch * (2 * context + 8 * self._shape.embedding)
 
     def _drafting(self, draft: ModelShape, placement: Placement, context: int) -> Iterator[Term]:
-        """A whole model beside this one: weights, a cache for as many tokens, buffers with one row for each slot."""
+        """A whole model beside this one: weights, an f16 cache for as many tokens, buffers with a row for each slot."""
         gpu = placement.shares[0][0] if placement.shares and self._ask.draft_device != HOST else None
         if not draft.layers:
             yield Term(kind="draft", device=gpu.id if gpu else HOST, size_bytes=draft.weights_bytes)
             return
         if self._draft is None:
-            alone = msgspec.structs.replace(self._ask, draft=None)
+            alone = msgspec.structs.replace(self._ask, draft=None, kv_type="f16")
             self._draft = Layout(draft, alone, self._host, self._lessons, rows=alone.slots)
         whole = Placement(shares=((gpu, len(draft.layers)),)) if gpu else Placement()
         sizes: dict[str, int] = {}

@@ -153,7 +153,7 @@ def _type(path: str) -> str | None:
 
 
 def renamed(stem: str, name: str) -> str:
-    """``stem``, the name of a model's file, with the quantization in it replaced by ``name``; appended if it has none."""
+    """``stem``, the name of a model's file, with its quantization replaced by ``name``, or ``name`` appended."""
     found = [*_TYPE.finditer(stem)]
     return stem[: found[-1].start("name")] + name + stem[found[-1].end("name") :] if found else f"{stem}-{name}"
 

@@ -16,7 +16,7 @@ class ReadText(Value, frozen=True, tag=True):
 
 
 class TextRead(Value, frozen=True, tag=True):
-    """Answer. ``vocabulary`` is a digest of all tokens and what they are; two models may be compared if it is equal.
+    """Answer. ``vocabulary`` is a digest of the texts of all tokens; two models may be compared if it is equal.
     ``vocabulary_size`` counts them. A begin-of-sequence token is first in ``tokens`` if the model wants one."""
 
     vocabulary: str
@@ -26,13 +26,13 @@ class TextRead(Value, frozen=True, tag=True):
 
 class ScoreText(Value, frozen=True, tag=True):
     """Ask: score ``tokens``, whole chunks of ``context``. ``file`` holds log-probabilities as 32-bit floats, a row of
-    the vocabulary for each scored position: the ``reference`` model writes it, and others are held against it. None:
-    neither. ``timed``: measure the speed too."""
+    the vocabulary for each scored position: the ``reference`` model fills it, others are held against it. ``timed``:
+    measure the speed too."""
 
     options: LoadOptions
     tokens: tuple[int, ...]
     context: int
-    file: str | None = None
+    file: str
     reference: bool = False
     timed: bool = False
 

@@ -36,6 +36,8 @@ class Trace:
         self.fresh_tokens = 0
         self.prefill_tps = 0.0
         self.decode_tps = 0.0
+        self.drafted = 0  # as the llama-server tells it
+        self.accepted = 0
         self.stop = False
 
     def arrived(self, text: str) -> bool:

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -128,15 +129,20 @@ def interleave(pairs: int, ours: Callable[[int], T], peer: Callable[[int], T]) -
     for index in range(pairs):
         steps = [("localinfer", taken.ours, ours), ("llama.cpp", taken.peer, peer)]
         for name, results, measure in steps if index % 2 == 0 else reversed(steps):
-            before = _cpu_s()
-            results.append(measure(index))
-            elsewhere = _elsewhere(before, _cpu_s())
-            print(
-                f"  pair {index + 1} of {pairs}, {name}, {elsewhere:.1f} cores busy elsewhere: {results[-1]}",
-                file=sys.stderr,
-                flush=True,
-            )
+            results.append(noted(f"pair {index + 1} of {pairs}, {name}", partial(measure, index)))
     return taken
+
+
+def noted(name: str, measure: Callable[[], T]) -> T:
+    """Measure, and say on the error stream what came out and how busy the machine was with other things.
+
+    What ``measure`` starts it must have ended when it returns.
+    """
+    before = _cpu_s()
+    result = measure()
+    elsewhere = _elsewhere(before, _cpu_s())
+    print(f"  {name}, {elsewhere:.1f} cores busy elsewhere: {result}", file=sys.stderr, flush=True)
+    return result
 
 
 def _cpu_s() -> tuple[float, float, float]:

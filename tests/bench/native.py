@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,8 @@ class LlamaServer:
                     trace.fresh_tokens = timings["prompt_n"]
                     trace.prefill_tps = timings["prompt_per_second"]
                     trace.decode_tps = timings["predicted_per_second"]
+                    trace.drafted = timings.get("draft_n", 0)
+                    trace.accepted = timings.get("draft_n_accepted", 0)
             trace.finished_ns = now_ns()
 
     def healthy(self) -> bool:
@@ -77,11 +79,13 @@ class LlamaServer:
 
 
 @contextmanager
-def llama_server(model: Path, *, slots: int, context: int) -> Iterator[LlamaServer]:
-    """A fresh ``llama-server`` at its own defaults with ``slots`` slots of ``context`` tokens, warmed up."""
+def llama_server(model: Path, *, slots: int, context: int, arguments: Sequence[str] = ()) -> Iterator[LlamaServer]:
+    """A fresh ``llama-server`` with ``slots`` slots of ``context`` tokens, warmed up; at its own defaults but for
+    ``arguments``."""
     port = _free_port()
     size = ["-np", str(slots), "-c", str(slots * context)]
-    command = [tool("llama-server"), "-m", str(model), *size, "--host", HOST, "--port", str(port), "--no-webui"]
+    listen = ["--host", HOST, "--port", str(port), "--no-webui"]
+    command = [tool("llama-server"), "-m", str(model), *size, *listen, *arguments]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         side = LlamaServer(port, process.pid)

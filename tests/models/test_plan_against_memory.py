@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from localinfer.models.oracle import SizingChild
-from localinfer.models.sizes import SizeRequest, Sizes
+from localinfer.models.sizes import SizeRequest, Sizes, outputs
 from localinfer.types import GenerationRequest
 from tests.engines import GREEDY, llama
 
@@ -58,9 +58,10 @@ def test_quantisations(starter_model: Path, tmp_path: Path, quantisation: str) -
     check(planned(path, context=4096), loaded(path, context=4096))
 
 
-def planned(path: Path, **fields: object) -> Sizes:
+def planned(path: Path, *, slots: int = 1, **fields: object) -> Sizes:
+    request = SizeRequest(paths=(str(path),), slots=slots, outputs=outputs(slots), **fields)  # type: ignore[arg-type]
     with SizingChild() as child:
-        return child.measure(SizeRequest(paths=(str(path),), **fields))  # type: ignore[arg-type]
+        return child.measure(request)
 
 
 def loaded(path: Path, **options: object) -> Loaded:

@@ -15,7 +15,7 @@ from localinfer.errors import BadRequest
 from localinfer.generation import check
 from localinfer.history.values import Parameters
 from localinfer.presets import Preset
-from localinfer.types import GenerationRequest, Sampling
+from localinfer.types import GenerationRequest, Sampling, Speculation
 from tests.tui.waiting import until
 from tui import parameters as fields
 from tui.parameters import FIELDS, ModelFacts
@@ -26,7 +26,9 @@ from tui.widgets.form import Choice, Row
 MINE = Parameters(
     system="Be [b]brief[/b].\nAlways.",
     sampling=Sampling(temperature=0.25, seed=7, logit_bias={5: -1.5}, dry_sequence_breakers=("\n", "[x]")),
+    speculation=Speculation(drafter="lookup", most=8),
     max_tokens=1200,
+    draft="qwen3-0.6b",
     context=4096,
     kv_type="q8_0",
     threads=3,
@@ -35,7 +37,9 @@ MINE = Parameters(
 
 class TestTexts:
     def test_every_parameter_has_a_field_and_no_other(self) -> None:
-        mine = [*Sampling.__struct_fields__, *(name for name in Parameters.__struct_fields__ if name != "sampling")]
+        nested = {"sampling": Sampling, "speculation": Speculation}
+        mine = [name for name in Parameters.__struct_fields__ if name not in nested]
+        mine += [name for kind in nested.values() for name in kind.__struct_fields__]
         assert sorted(field.name for field in FIELDS) == sorted(mine)
 
     def test_nothing_is_written_where_nothing_differs(self) -> None:
@@ -74,7 +78,10 @@ class TestTexts:
                 fields.parameters(texts)
         else:
             wanted = fields.parameters(texts)
-            check(GenerationRequest(prompt="-", sampling=wanted.sampling, max_tokens=wanted.max_tokens))
+            sampling, speculation = wanted.sampling, wanted.speculation
+            check(
+                GenerationRequest(prompt="-", sampling=sampling, max_tokens=wanted.max_tokens, speculation=speculation)
+            )
 
     @pytest.mark.parametrize(
         ("name", "text", "said"),
@@ -89,6 +96,9 @@ class TestTexts:
             ("max_tokens", "0", "Longest reply must be from 1"),
             ("context", "0", "Context must be a whole number of 1 or more, not 0."),
             ("threads", "two", "Threads must be a whole number"),
+            ("most", "-1", "Longest draft must be a number from 0 to 1,024, not -1."),
+            ("most", "few", "Longest draft must be a whole number, not few."),
+            ("drafter", "magic", "Nothing drafts that is called “magic”."),
             ("logit_bias", "{5: 1}", "not JSON that gives token ids a number"),
             ("logit_bias", '{"five": 1}', "not JSON that gives token ids a number"),
             ("dry_sequence_breakers", "[1]", "not a JSON list of texts"),
@@ -101,7 +111,7 @@ class TestTexts:
     @given(st.sampled_from(FIELDS), st.sampled_from(["-1", "0", "5", "1e99", "x", "nan", "1.5"]))
     def test_a_message_names_the_field_and_the_text_as_they_are_seen(self, field: fields.Field, text: str) -> None:
         said = fields.problems({field.name: text}).get(field.name)
-        if said is not None and field.name not in ("logit_bias", "dry_sequence_breakers", "kv_type"):
+        if said is not None and field.name not in ("logit_bias", "dry_sequence_breakers", "kv_type", "drafter"):
             assert said.startswith(f"{field.label} must be ")
             assert said.endswith(f", not {text}.")
             assert "_" not in said
@@ -120,10 +130,16 @@ class TestTexts:
         assert fields.parameters(fields.texts(Parameters()) | {"context": text}).context == 8192
 
     def test_what_holds_when_a_field_is_empty(self) -> None:
-        said = {field.name: fields.placeholder(field, ModelFacts(context=2048, threads=2)) for field in FIELDS}
+        facts = ModelFacts(name="a model", context=2048, threads=2)
+        said = {field.name: fields.placeholder(field, facts) for field in FIELDS}
         assert said["temperature"] == "0.8"
         assert said["context"].startswith("2,048 ")
         assert said["threads"].startswith("2 now")
+        assert said["draft"].startswith("none now")
+        loaded = msgspec.structs.replace(facts, draft="qwen3-0.6b")
+        assert {fields.placeholder(field, loaded) for field in FIELDS} - set(said.values()) == {
+            "qwen3-0.6b now · the one that suits"
+        }
         assert all(said[name] for name in said if name != "kv_type")
 
 
@@ -207,6 +223,19 @@ class TestScreen:
                 pilot,
                 lambda: app.result == [Parameters(sampling=Sampling(temperature=1), context=4096, kv_type="q8_0")],
             )
+
+    async def test_what_drafts_is_chosen_and_only_another_draft_model_loads_the_model_again(self) -> None:
+        app = Editing(Parameters())
+        async with app.run_test() as pilot:
+            row(app, "drafter").editor.focus()
+            await pilot.press("right", "right", "right")
+            await put(pilot, "most", "16")
+            assert "loads the model again" not in state(app)
+            await put(pilot, "draft", "small")
+            assert "loads the model again (Draft model)" in state(app)
+            await put(pilot, "draft", "")
+            await pilot.press("enter")
+            await until(pilot, lambda: app.result == [Parameters(speculation=Speculation(drafter="off", most=16))])
 
     async def test_a_context_beyond_the_model_is_said_in_place_and_can_be_applied(self) -> None:
         app = Editing(Parameters())

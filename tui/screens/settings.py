@@ -33,6 +33,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("device", "Device", "Where models run: cpu, or the name or number of a graphics card.", "the best one there is"),
     ("context", "Context", "Tokens that a model can see at once.", "what model and memory allow"),
     ("kv_type", "KV cache", "Precision of the KV cache. Smaller types save memory, at a loss.", ""),
+    ("draft", "Draft", "What drafts tokens for the model to check: auto, lookup, off, or a smaller model.", ""),
     ("threads", "Threads", "Processor threads of a model.", "as many as are free"),
     ("model_folders", "Model folders", f"Folders with models of your own, separated by “{os.pathsep}”.", "none"),
 )

@@ -106,6 +106,16 @@ def test_it_never_drafts_beyond_the_context(drafter: NativeDrafter) -> None:
         drafter.extend(1, [51])
 
 
+def test_a_token_it_does_not_know_ends_its_drafts(drafter: NativeDrafter, tiny: NativeModel) -> None:
+    """Vocabularies may differ in what stands unused at their end."""
+    drafter.begin(1, PROMPT, (), 0)
+    drafter.begin(2, [*PROMPT, tiny.n_vocab], (), 1)
+    assert drafter.chance(1) > 0
+    assert drafter.chance(2) == 0
+    drafter.extend(1, [tiny.n_vocab])
+    assert drafter.chance(1) == 0
+
+
 def test_a_model_that_drafts_for_itself_is_always_right(tmp_path: Path) -> None:
     path = write_tiny_model(tmp_path, "llama")
     with opened(path, slots=2, context=512, draft=DraftModel(model=str(path), name="itself")) as backend:

@@ -1,7 +1,5 @@
 """What drafts for the model: ``/draft``, what it changes at once and what it loads, and where it is seen."""
 
-from collections.abc import Iterator
-
 import pytest
 from msgspec.structs import replace
 
@@ -9,10 +7,12 @@ from localinfer import drafts
 from localinfer.drafts import Offer
 from localinfer.engines import Engines, Prospect
 from localinfer.errors import BadRequest
+from localinfer.generation import Generation
 from localinfer.models.store import ModelRef
 from localinfer.types import GenerationRequest, LoadOptions, Speculation
 from tests.tui.chat.conftest import Chatting, Open
 from tests.tui.readout.replies import INFO
+from tui.parameters import DRAFTERS
 from tui.screens.chat import drafters
 from tui.screens.chat.drafters import options
 from tui.screens.choose import Choice, ChooseScreen
@@ -23,7 +23,7 @@ LARGE = replace(SMALL, name="large", title="Large", fits=False, sentence="3.0 GB
 
 
 @pytest.fixture
-def prepared(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def prepared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The draft models that engines were asked for; one called "alien" cannot draft."""
     asked: list[str] = []
     prepare = Engines.prepare
@@ -38,33 +38,43 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     monkeypatch.setattr(Engines, "prepare", seen)
     monkeypatch.setattr(drafters, "_is_here", lambda name: name != "absent")
-    yield asked
+    return asked
 
 
 def speculation(chat: Chatting) -> Speculation:
     return chat.screen.talk.parameters.speculation
 
 
+def told(chat: Chatting, words: str) -> bool:
+    return any(words in one.message for one in chat.app._notifications)
+
+
 async def draft(chat: Chatting, argument: str) -> None:
     await chat.screen.drafters.do(argument)
 
 
-async def test_a_word_holds_from_the_next_message_on_and_loads_nothing(chatting: Open, prepared: list[str]) -> None:
+async def test_a_word_holds_from_the_next_message_on_and_loads_nothing(
+    chatting: Open, prepared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[GenerationRequest] = []
     async with chatting() as chat:
         engine = chat.screen.desk.engine
         assert engine is not None
         assert "prompt lookup" in chat.text
         submit = engine.submit
-        engine.submit = lambda request: (asked.append(request), submit(request))[1]  # type: ignore[method-assign]
+
+        def seen(request: GenerationRequest) -> Generation:
+            asked.append(request)
+            return submit(request)
+
+        monkeypatch.setattr(engine, "submit", seen)
         await chat.say("Hello")
-        await chat.press("/draft off", "enter")
-        await chat.until(lambda: speculation(chat).drafter == "off")
+        await draft(chat, "off")
         await chat.until(lambda: "switched off; /draft auto" in chat.text)
-        assert "Nothing drafts, from the next message on." in chat.text
+        await chat.until(lambda: "Nothing drafts, from the next message on." in chat.text)
         await chat.say("And now?")
-        await chat.press("/draft AUTO", "enter")
-        await chat.until(lambda: speculation(chat) == Speculation())
+        await draft(chat, "AUTO")
+        assert speculation(chat) == Speculation()
         await chat.say("Once more")
         assert [one.speculation.drafter for one in asked] == ["auto", "off", "auto"]
         assert prepared == ["auto"]
@@ -94,7 +104,7 @@ async def test_one_that_cannot_draft_is_refused_and_nothing_changes(chatting: Op
         await draft(chat, "alien")
         assert chat.screen.talk.parameters == before
         assert chat.screen.desk.engine is engine
-        assert any("alien cannot draft" in one.message for one in chat.app._notifications)
+        await chat.until(lambda: told(chat, "alien cannot draft"))
         # A conversation that asks for it all the same, as one with another model may, is answered without it.
         await chat.screen.talk.set_parameters(replace(before, draft="alien"))
         await chat.say("Hello")
@@ -111,9 +121,7 @@ async def test_one_that_is_not_here_is_fetched_first(
     async with chatting() as chat:
         monkeypatch.setattr(chat.app.downloads, "start", lambda reference: None)
         await draft(chat, "absent")
-        assert (
-            "absent is not here yet" in chat.text or await chat.until(lambda: "absent is not here" in chat.text) is None
-        )
+        await chat.until(lambda: "absent is not here yet" in chat.text)
         assert prepared == ["auto"]
         monkeypatch.setattr(drafters, "_is_here", lambda name: True)
         await chat.screen.models.downloaded(Download(reference="absent", title="Absent", state="done", name="absent"))
@@ -122,10 +130,9 @@ async def test_one_that_is_not_here_is_fetched_first(
 
 async def test_what_can_be_no_model_is_refused(chatting: Open) -> None:
     async with chatting() as chat:
-        await chat.press("/draft no model", "enter")
-        await chat.until(lambda: any("neither a model nor" in one.message for one in chat.app._notifications))
-        await chat.press("/draft model", "enter")
-        await chat.until(lambda: any("No draft model is loaded" in one.message for one in chat.app._notifications))
+        for argument, words in (("no such model", "neither a model nor"), ("model", "No draft model is loaded")):
+            with pytest.raises(BadRequest, match=words):
+                await draft(chat, argument)
         assert speculation(chat) == Speculation()
 
 
@@ -139,7 +146,7 @@ async def test_alone_it_offers_what_can_draft(
         await chat.until(lambda: "Draft model Qwen3 0.6B" in chat.text)
         await chat.press("down", "enter")
         await chat.until(lambda: speculation(chat).drafter == "lookup")
-        await chat.press("/draft", "enter")
+        chat.screen.run_worker(draft(chat, ""))
         await chat.until(lambda: "Prompt lookup only · now" in chat.text)
         await chat.press("down", "down", "down", "enter")
         await chat.until(lambda: chat.screen.talk.parameters.draft == SMALL.name)
@@ -174,4 +181,4 @@ def test_where_nothing_can_draft_only_off_can_be_chosen() -> None:
 
 
 def test_every_word_of_the_command_line_is_a_word_here() -> None:
-    assert set(drafts.WORDS) <= set(drafters.DRAFTERS)
+    assert set(drafts.WORDS) <= set(DRAFTERS)

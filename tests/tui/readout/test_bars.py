@@ -32,6 +32,15 @@ def test_a_stacked_bar_fills_its_width(parts: list[float], width: int) -> None:
     assert cell_len(drawn.text) == width
 
 
+def test_shares_have_a_bar_each_and_what_there_is_no_room_for_is_left_out() -> None:
+    def shown(*shares: float) -> str:
+        return "".join(span.text for span in bars.shares(shares, 4))
+
+    assert shown(1.0, 0.5, 0.0) == "█▅▁·"
+    assert shown(*[1.0] * 9) == "████"
+    assert shown() == "····"
+
+
 @pytest.mark.parametrize(
     ("share", "shown"), [(None, 0), (0.0, 0), (0.001, 1), (0.5, 5), (0.71, 7), (1.0, 10), (2.5, 10)]
 )

@@ -7,8 +7,32 @@ import pytest
 
 from localinfer.generation import Generation
 from localinfer.metrics import now_ns
-from localinfer.types import Done, EngineStatus, Failed, Fault, GenerationRequest, Loading, Metrics, Queued, Text
-from tests.tui.readout.replies import LOADING, MS, READY, START, Reply, S, cpu_plan, phases, whole_reply
+from localinfer.types import (
+    Done,
+    EngineStatus,
+    Failed,
+    Fault,
+    GenerationRequest,
+    Loading,
+    Metrics,
+    Queued,
+    Speculation,
+    Text,
+)
+from tests.tui.readout.replies import (
+    INFO,
+    LOADING,
+    MS,
+    NEVER,
+    NO_DRAFTS,
+    READY,
+    START,
+    Reply,
+    S,
+    cpu_plan,
+    phases,
+    whole_reply,
+)
 from tui.widgets.readout import Budget, Meter, Parts
 
 
@@ -168,6 +192,51 @@ def test_the_roofline_counts_passes_and_not_accepted_drafts() -> None:
 
     assert share(3, 30 * MS) == pytest.approx(share(1, 30 * MS), rel=0.02)
     assert share(3, 30 * MS) == pytest.approx(share(3, 60 * MS) * 2, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("asked", "draft", "drafter"),
+    [
+        ("auto", "", "prompt lookup"),
+        ("auto", "small", "prompt lookup + small"),
+        ("lookup", "small", "prompt lookup"),
+        ("model", "small", "small"),
+        ("model", "", ""),
+        ("off", "small", ""),
+    ],
+)
+def test_what_will_draft_is_told_before_anything_does(asked: Any, draft: str, drafter: str) -> None:
+    status = msgspec.structs.replace(READY, model=msgspec.structs.replace(INFO, draft=draft))
+    reading = Meter().read(START, status, speculation=Speculation(drafter=asked))
+    assert (reading.drafter, bool(reading.off)) == (drafter, not drafter)
+    assert Meter().read(START, status, speculation=Speculation(drafter=asked, most=0)).drafter == ""
+    never = Meter().read(START, NEVER, speculation=Speculation(drafter=asked))
+    assert (never.drafter, never.off) == ("", NO_DRAFTS)
+    assert (Meter().read(START).drafter, Meter().read(START).off) == ("", "")
+
+
+def test_why_a_draft_model_that_was_asked_for_is_not_there_is_told() -> None:
+    model = msgspec.structs.replace(INFO, no_draft="it could not be loaded")
+    status = msgspec.structs.replace(READY, model=model)
+    assert Meter().read(START, status, speculation=Speculation(drafter="model")).off == "it could not be loaded"
+    assert Meter().read(START, status).off == ""
+
+
+def test_a_running_reply_says_what_drafts_and_what_is_asked_next_holds_afterwards() -> None:
+    meter = Meter()
+    reply = whole_reply(meter)
+    off = Speculation(drafter="off")
+    reply.drafting("prompt lookup", "does not pay here")
+    for asked in (off, Speculation()):
+        reading = meter.read(reply.now_ns, READY, speculation=asked)
+        assert (reading.drafter, reading.off) == ("prompt lookup", "does not pay here")
+    reply.end()
+    assert meter.read(reply.now_ns, READY).off == "does not pay here"
+    assert meter.read(reply.now_ns, READY, speculation=off).drafter == ""
+    other = msgspec.structs.replace(READY, model=msgspec.structs.replace(INFO, draft="small"))
+    reading = meter.read(reply.now_ns, other)
+    assert (reading.drafter, reading.off) == ("prompt lookup + small", ""), "that was another drafter"
+    assert meter.read(reply.now_ns).drafter == "prompt lookup", "no model is loaded: as the reply said"
 
 
 def test_without_a_plan_there_is_no_roofline() -> None:

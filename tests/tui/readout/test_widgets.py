@@ -131,6 +131,8 @@ def test_what_the_line_says() -> None:
     assert "██ · TTFT 5.01 s · 200 tokens · ctx 31 % · 1.8 GiB" in decoding
     assert status(PHASES["done"], 22) == " 100 tok/s · ctx 31 %"
     assert status(PHASES["done"], 12) == " 100 tok/s"
+    drafting = status(phases(gpu=True)["decode"], 80)
+    assert "██ · TTFT 5.01 s · gain 1.60× · ctx 33 %" in drafting
     assert status(Reading(), 40) == "ready"
     assert status(Reading(phase="none"), 40) == "no model is loaded"
     assert status(Reading(phase="checking"), 40) == "checking …"

@@ -162,7 +162,7 @@ class Loaded(Engines):
         super().__init__()
         self._still = engine
 
-    def prepare(self, model: object, options: LoadOptions, *, force: bool = False) -> Prospect:
+    def prepare(self, model: object, options: LoadOptions, *, force: bool = False, draft: object = "auto") -> Prospect:
         return Prospect(name=self._still.info.name, options=self._still.options, placing=self._still.placing)
 
     def switch(self, prospect: Prospect, progress: object = None) -> Opened:
