@@ -21,8 +21,8 @@ from localinfer.types import Speculation
 # The parts that a pass over so many rows of the sequences at these places is computed in.
 Layout: TypeAlias = Callable[[Sequence[int], Sequence[int]], Parts]
 
-_LOSS = 0.01  # of decode time that speculation may lose
-_ALLOWANCE = 3.0  # plain passes that it may lose besides
+_LOSS = 0.005  # of decode time that speculation may lose
+_ALLOWANCE = 2.0  # plain passes that it may lose besides
 _SAVED = 8.0  # plain passes won earlier that may be lost again
 _MODEL_MOST = 16  # tokens that a draft model drafts for a pass
 _PLAIN_EVERY = 64  # passes with drafts after which one is plain: what it takes has to be known

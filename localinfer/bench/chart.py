@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from localinfer.bench.values import Result
 
 _MOST_BARS = 24
+_BEYOND = 3  # columns that plotext writes beyond the width it is given, for numbers of four digits
 
 
 def speeds(results: Sequence[Result], width: int, *, colours: bool) -> str:
@@ -15,6 +16,7 @@ def speeds(results: Sequence[Result], width: int, *, colours: bool) -> str:
         return ""
     import plotext
 
+    width -= _BEYOND
     plotext.clear_figure()
     plotext.simple_bar([name for name, _ in bars], [round(tps, 1) for _, tps in bars], width=width, color="cyan")
     drawn = str(plotext.build())

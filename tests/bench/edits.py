@@ -3,9 +3,13 @@
 The texts are our own.
 """
 
-from localinfer.bench.texts import BUILT_IN
+import msgspec
 
-_STORE = '''\
+from backends.base import Tokenizer
+from localinfer.bench.texts import BUILT_IN
+from tests.backends.llama_cpp.driving import chat
+
+_STORE = """\
 class Store:
     def __init__(self, path, limit=100):
         self.path = path
@@ -44,9 +48,9 @@ class Store:
             for line in file:
                 key, value = line.rstrip("\\n").split("=", 1)
                 self.add(key, value)
-'''
+"""
 
-_REPORT = '''\
+_REPORT = """\
 import csv
 
 
@@ -87,9 +91,9 @@ def print_report(path):
 
 if __name__ == "__main__":
     print_report("expenses.csv")
-'''
+"""
 
-_SHAPES = '''\
+_SHAPES = """\
 import math
 
 
@@ -128,9 +132,9 @@ class Triangle:
     def area(self):
         s = self.perimeter() / 2
         return math.sqrt(s * (s - self.a) * (s - self.b) * (s - self.c))
-'''
+"""
 
-_QUEUE = '''\
+_QUEUE = """\
 class Job {
   constructor(name, run, priority) {
     this.name = name;
@@ -175,13 +179,44 @@ class Queue {
     }
   }
 }
-'''
+"""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What is asked, and how the answer begins: small models repeat a file only if they have begun to."""
+
+    question: str
+    opening: str = ""
+
+    def tokens(self, tokenizer: Tokenizer) -> list[int]:
+        """The prompt, in ChatML."""
+        opened = tokenizer.encode(self.opening, special=False) if self.opening else []
+        return [*chat(tokenizer, self.question), *opened]
+
+
+def _edit(what: str, language: str, code: str, opening: str) -> Asked:
+    return Asked(f"Repeat this file {what}:\n```{language}\n{code}```", f"```{language}\n{opening}")
+
 
 EDITS = {
-    "rename": f"Repeat this file with the method get renamed to fetch, and nothing else changed:\n```python\n{_STORE}```",
-    "type hints": f"Repeat this file with type hints added to every function:\n```python\n{_REPORT}```",
-    "docstrings": f"Repeat this file with a docstring added to every class:\n```python\n{_SHAPES}```",
-    "JavaScript": f"Repeat this file with the field failed renamed to broken:\n```javascript\n{_QUEUE}```",
+    "rename": _edit("with the method get renamed to fetch", "python", _STORE, "class Store:\n    def __init__(self"),
+    "type hints": _edit(
+        "with type hints added to every function",
+        "python",
+        _REPORT,
+        "import csv\n\n\ndef read_rows(path: str) -> list:\n",
+    ),
+    "docstrings": _edit(
+        "with a docstring added to every class",
+        "python",
+        _SHAPES,
+        'import math\n\n\nclass Circle:\n    """A circle."""\n\n    def __init__(self, radius):\n',
+    ),
+    "JavaScript": _edit(
+        "with the field failed renamed to broken", "javascript", _QUEUE, "class Job {\n  constructor(name"
+    ),
 }
 
-QUESTIONS = dict(zip(("bread", "locks", "town"), BUILT_IN["chat"], strict=False))
+QUESTIONS = {
+    name: Asked(question) for name, question in zip(("bread", "locks", "town"), BUILT_IN["chat"], strict=False)
+}
