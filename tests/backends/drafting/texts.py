@@ -8,6 +8,7 @@ from backends.drafting import PromptLookup
 
 Pair = tuple[list[int], list[int]]
 VOCABULARY = 20_000
+RATE = 0.05
 
 
 def noise(chance: random.Random, count: int) -> Pair:
@@ -28,11 +29,11 @@ def edit(chance: random.Random, count: int) -> Pair:
     copy: list[int] = []
     for token in source:
         luck = chance.random()
-        if luck < 0.02:
+        if luck < RATE * 0.4:
             copy.append(chance.randrange(VOCABULARY))
-        elif luck < 0.04:
+        elif luck < RATE * 0.8:
             copy += [token, *(chance.randrange(VOCABULARY) for _ in range(chance.randint(1, 4)))]
-        elif luck > 0.05:
+        elif luck > RATE:
             copy.append(token)
     copy += _prose(chance, max(0, count - len(copy)), words=4000)
     return [*source, 1, 2, 3], copy[:count]
