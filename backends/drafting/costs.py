@@ -30,7 +30,7 @@ Parts: TypeAlias = Sequence[Part]
 CPU_GUESS: Mapping[int, float] = {1: 1.0, 2: 1.8, 3: 2.2, 4: 2.6, 6: 3.8, 8: 4.5, 12: 6.3, 16: 7.5, 32: 13.0}
 GPU_GUESS: Mapping[int, float] = {1: 1.0, 8: 1.15, 16: 1.4, 32: 1.9, 64: 3.0}
 
-_FAST, _SLOW, _SLIGHT = 0.25, 0.15, 0.04
+_FAST, _SLOW, _SLIGHT, _DOUBTED = 0.12, 0.05, 0.04, 0.15
 _NEIGHBOURS = ((0, 1.0), (1, 0.5), (2, 0.25))  # rows away, and how much of what one row count teaches holds there
 _FEWEST, _MOST = 1 / 3, 3.0  # a measurement further off than this is a hiccup, and believed so far only
 
@@ -41,6 +41,7 @@ class PassCosts:
     def __init__(self, rows: int, guess: Mapping[int, float]) -> None:
         self._rows = rows
         self._curve = _interpolate(guess, rows)
+        self._measured = False  # the curve, as a whole
         self._plain_s: float | None = None
         self._streams: dict[int, float] = {}
 
@@ -51,6 +52,7 @@ class PassCosts:
 
     def calibrate(self, measured: Mapping[int, float]) -> None:
         """Seconds of passes over so many rows of one sequence, 1 among them: the curve from here on."""
+        self._measured = True
         self._plain_s = measured[1]
         self._curve = _interpolate({rows: seconds / measured[1] for rows, seconds in measured.items()}, self._rows)
 
@@ -78,9 +80,10 @@ class PassCosts:
             weight = _FAST if rows == sequences else _SLIGHT
             self._streams[sequences] = self._streams.get(sequences, 1.0) * (1 + weight * ratio)
         else:
-            self._plain_s *= 1 + (_FAST if rows == 1 else _SLIGHT) * ratio
+            # Of a shape that was measured it is likelier that the device became faster or slower as a whole.
+            self._plain_s *= 1 + (_FAST if rows == 1 or self._measured else _SLIGHT) * ratio
         if rows > sequences:
-            self._bend(rows, _SLOW * ratio)
+            self._bend(rows, (_SLOW if self._measured else _DOUBTED) * ratio)
 
     def _bend(self, rows: int, change: float) -> None:
         for distance, share in _NEIGHBOURS:

@@ -24,6 +24,7 @@ Layout: TypeAlias = Callable[[Sequence[int], Sequence[int]], Parts]
 _LOSS = 0.005  # of decode time that speculation may lose
 _ALLOWANCE = 2.0  # plain passes that it may lose besides
 _SAVED = 8.0  # plain passes won earlier that may be lost again
+_SAVED_SHARE = 0.15  # of all that was won, where that is more
 _MODEL_MOST = 16  # tokens that a draft model drafts for a pass
 _PLAIN_EVERY = 64  # passes with drafts after which one is plain: what it takes has to be known
 _TRIALS = 8.0  # tokens that a draft model that does not pay may draft one after the other, to be tried again
@@ -120,7 +121,8 @@ class Speculator:
         self._rollback_s = rollback_s
         self._sequences: dict[int, _Sequence] = {}
         self._news: list[DraftingChanged] = []
-        self._balance_s = 0.0  # won against plain decoding
+        self._won_s = 0.0  # against plain decoding
+        self._balance_s = 0.0  # what is left of it, and may be lost
         self._drafting = 0  # passes since the last plain one
 
     @property
@@ -140,7 +142,7 @@ class Speculator:
     ) -> None:
         """A sequence has read its prompt ``tokens`` and decodes from here on, ``left`` tokens at most."""
         if not self._sequences:
-            self._balance_s = 0.0
+            self._balance_s = self._won_s = 0.0
         sequence = _Sequence(id, place, speculation, left)
         sequence.model = sequence.model and self._model is not None
         if speculation.drafter == "off" or not speculation.most:
@@ -231,8 +233,10 @@ class Speculator:
         drafted = sum(rows) > count
         self._drafting = self._drafting + 1 if drafted else 0
         if drafted or drafting_s:
+            self._won_s += plain_s * tokens / count - spent_s
             self._balance_s += plain_s * tokens / count - spent_s
-        self._balance_s = min(self._balance_s + _LOSS * spent_s, _SAVED * plain_s)
+        most_s = max(_SAVED * plain_s, _SAVED_SHARE * self._won_s)
+        self._balance_s = min(self._balance_s + _LOSS * spent_s, most_s)
         return plain_s
 
     # Choosing

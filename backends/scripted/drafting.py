@@ -94,8 +94,8 @@ class ScriptedDraft:
             chance = self.chance(id)
             survival = [chance**count for count in range(1, len(wanted) + 1)]
             worth = next((index for index, alive in enumerate(survival) if alive < wanted[index]), len(wanted))
-            # The one that is not worth its cost has to be drafted to be known.
-            coming = self._upcoming(id, min(worth + 1, len(wanted)))
+            # Whoever is asked drafts a token at least, and so learns, also where it is not worth its check.
+            coming = self._upcoming(id, min(max(worth, 1), len(wanted)))
             text.judged = [guess(id, text.said + index, token, self._acceptance) for index, token in enumerate(coming)]
             drafts[id] = Draft(text.judged[:worth], survival[: min(worth, len(coming))])
         lengths = [len(self._texts[id].judged) for id in drafts]

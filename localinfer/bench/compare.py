@@ -42,19 +42,39 @@ def read_report(path: Path) -> Report:
 
 
 def compare(then: Report, now: Report) -> tuple[Difference, ...]:
-    """Every figure that both reports have, of the same subjects; of two reports with one subject each, of those.
+    """Every figure that both reports have, of the same subjects; of two reports with one subject each, of those. What
+    was measured in another way (see ``caveats``) is left out.
 
     A difference counts where a two-sided Mann-Whitney U test of the samples gives p < ``ALPHA`` and the medians differ
     by ``FLOOR`` or more. Many figures are compared: of a hundred that are the same, a few pass the test by chance,
     which is another reason for the floor.
     """
-    return tuple(
-        _difference(new.subject.name, figures[figure.name, figure.unit], figure)
-        for old, new in _pairs(then, now)
-        for figures in [{(figure.name, figure.unit): figure for figure in _figures(old)}]
-        for figure in _figures(new)
-        if (figure.name, figure.unit) in figures
-    )
+    alike = _alike(then, now)
+    found = []
+    for old, new in _pairs(then, now):
+        known = {(figure.name, figure.unit): figure for figure in _figures(old, workload=alike)}
+        for figure in _figures(new, workload=alike):
+            if before := known.get((figure.name, figure.unit)):
+                found.append(_difference(new.subject.name, before, figure))
+    return tuple(found)
+
+
+def caveats(then: Report, now: Report) -> tuple[str, ...]:
+    """What a reader of the comparison should know, in sentences."""
+    found = []
+    if then.host.processor != now.host.processor or then.host.devices != now.host.devices:
+        found.append("The older report is of another machine.")
+    if not _alike(then, now):
+        run = f"a {then.extent} run of the workload “{printable(then.workload, 60)}”"
+        found.append(f"The older report is of {run}: clients and drafts are not compared.")
+    if then.warnings or not then.complete:
+        found.append(f"The older report was {'stopped' if not then.complete else 'disturbed'}: see its warnings.")
+    return tuple(found)
+
+
+def _alike(then: Report, now: Report) -> bool:
+    """Whether clients asked the same in both."""
+    return (then.extent, then.workload) == (now.extent, now.workload)
 
 
 def _pairs(then: Report, now: Report) -> Iterator[tuple[Result, Result]]:
@@ -67,7 +87,7 @@ def _pairs(then: Report, now: Report) -> Iterator[tuple[Result, Result]]:
             yield found, result
 
 
-def _figures(result: Result) -> Iterator[_Figure]:
+def _figures(result: Result, *, workload: bool) -> Iterator[_Figure]:
     yield from _single("loading", "s", result.load_s)
     yield from _single("memory held", "bytes", result.resident_bytes)
     for shape in result.shapes:
@@ -75,14 +95,14 @@ def _figures(result: Result) -> Iterator[_Figure]:
         yield from _several(f"prefill, {at}", "tok/s", shape.prefill_tps, marked)
         yield from _several(f"decode, {at}", "tok/s", shape.decode_tps, marked)
         yield from _several(f"decode, {at}", "J/token", shape.joules_per_token, marked)
-    for level in result.levels:
+    for level in result.levels if workload else ():
         at, marked = f"{level.concurrency} client{'s' if level.concurrency > 1 else ''}", bool(level.marks)
         yield from _several(f"first text, {at}", "s", level.ttft_s, marked)
         yield from _several(f"gap, {at}", "ms", level.itl_ms, marked)
         yield from _several(f"each, {at}", "tok/s", level.tps, marked)
         yield from _several(f"together, {at}", "tok/s", level.total_tps, marked)
         yield from _several(f"together, {at}", "J/token", level.joules_per_token, marked)
-    for cell in result.speculation:
+    for cell in result.speculation if workload else ():
         words = {"off": "drafts off", "lookup": "lookup", "model": "draft model"}[cell.drafter]
         yield from _several(f"{cell.workload}, {words}", "tok/s", cell.tps, bool(cell.marks))
 

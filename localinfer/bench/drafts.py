@@ -29,7 +29,6 @@ def measure_drafts(
         cell = _Cell(workload.name, drafters)
         cells.append(cell)
         prompts = workload.prompts[: extent.drafted_prompts]
-        target.answer(prompts[0], 1)  # what differs between the first and a later one is the prompt's own prefill
         for number, prompt in enumerate(prompts):
             order = [*drafters[number % len(drafters) :], *drafters[: number % len(drafters)]]
             traces: dict[Drafter, Trace] = {}

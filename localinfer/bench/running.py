@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from localinfer import __version__
+from localinfer.acquire import acquire
 from localinfer.advice import Advice
 from localinfer.bench import drafts, levels, shapes
 from localinfer.bench.energy import Energy
@@ -83,6 +84,9 @@ class Bench:
         self._say("looking at the machine")
         computes = self._order.models and self._order.options.backend != "scripted"
         self._machine = Advice().machine if computes else look()  # which measures the bandwidth, the first time
+        if computes and len(self._order.models) > 1:
+            for reference in self._order.models:  # a name that is wrong is told before minutes are spent on another
+                acquire(reference or "", offline=self._order.offline, progress=self._fetching)
         with Watch() as watch, Energy() as energy:
             self._say("looking at what else is running")
             self._warnings = watch.settle()

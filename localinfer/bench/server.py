@@ -171,7 +171,7 @@ class Server:
                 try:
                     if answer.status_code != 200:
                         raise self._refusal(answer.status_code, answer)
-                    yield _lines(answer.iter_bytes(), self._host)
+                    yield _lines(answer.iter_raw(), self._host)
                 finally:
                     with self._lock:
                         self._answers.discard(answer)
@@ -198,7 +198,7 @@ class Server:
             return self._opened
 
     def _refusal(self, status: int, answer: "httpx2.Response") -> LocalInferError:
-        said = b" ".join(_lines(answer.iter_bytes(), self._host))[:2000].decode("utf-8", "replace")
+        said = b" ".join(_lines(answer.iter_raw(), self._host))[:2000].decode("utf-8", "replace")
         told = printable(" ".join(said.split()), 300)
         if status in (401, 403):
             return BackendUnavailable(f"{self._host} wants a key, or another one. {told}".strip(), f"Set it in {KEY}.")

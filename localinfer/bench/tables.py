@@ -90,10 +90,10 @@ def _loading(result: Result) -> str:
     subject = result.subject
     parts = [f"loaded in {_number(result.load_s)} s"]
     if result.resident_bytes:
-        planned = f" (planned: {gib(result.planned_bytes)})" if result.planned_bytes else ""
-        parts.append(f"{gib(result.resident_bytes)} held{planned}")
+        planned = f" (planned in all: {gib(result.planned_bytes)})" if result.planned_bytes else ""
+        parts.append(f"{gib(result.resident_bytes)} of RAM{planned}")
     if subject.context:
-        parts.append(f"{subject.context:,} tokens of context × {subject.slots}")
+        parts.append(f"context {subject.slots} × {subject.context:,}")
     return " · ".join(parts)
 
 
@@ -240,11 +240,13 @@ def _ratio(spread: Spread | None) -> str:
 def _percentiles(spread: Spread | None) -> str:
     if spread is None:
         return DASH
-    return "/".join(f"{value:,.{2 if value < 1 else 1 if value < 10 else 0}f}" for value in _shown(spread))
+    return "/".join(map(_short, (spread.p50, spread.p90, spread.p99)))
 
 
-def _shown(spread: Spread) -> tuple[float, float, float]:
-    return spread.p50, spread.p90, spread.p99
+def _short(value: float) -> str:
+    """Two significant digits and more, for three in a column."""
+    decimals = 0 if value >= 10 or value == 0 else 1 if value >= 1 else 2 if value >= 0.1 else 3
+    return f"{value:,.{decimals}f}"
 
 
 def _number(value: float | None) -> str:

@@ -15,7 +15,8 @@ from localinfer.machine import Pulse, PulseReader, Sources, short, usable_cpus
 from localinfer.machine.cgroups import cpu_quota
 
 EVERY_S = 1.0
-BUSY = 0.10  # of the processor, by other programs: a core in ten cannot be noticed in the figures
+SETTLE_S = 0.6  # the kernel counts time in hundredths: enough to see a tenth
+BUSY = 0.10  # of the processor, by other programs: less is hardly seen in the figures
 _GPU_BUSY = 0.10
 
 Interval = tuple[float, float]  # two instants of ``time.monotonic``
@@ -58,13 +59,17 @@ class Watch:
 
     def measures(self, pid: int | None) -> None:
         """Process ``pid`` is measured: what it uses is not another program's."""
+        if pid is None:
+            return
         with self._lock:
-            self._measured |= {pid} if pid else set()
+            self._measured.add(pid)
+            if self._last is not None:  # what it used before is not of the time since the last look
+                self._last[1].setdefault(pid, _used_s(pid) or 0.0)
 
     def settle(self) -> tuple[str, ...]:
-        """Look at the machine at rest for ``EVERY_S``; what is wrong with it before anything is measured."""
+        """Look at the machine at rest for ``SETTLE_S``; what is wrong with it before anything is measured."""
         start_s = time.monotonic()
-        self._ended.wait(EVERY_S)
+        self._ended.wait(SETTLE_S)
         found = list(self.marks([(start_s, time.monotonic())]))
         with self._lock:
             gpus = self._pulse.gpus if self._pulse else ()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from localinfer.bench.compare import compare, read_report
+from localinfer.bench.compare import caveats, compare, read_report
 from localinfer.bench.extent import FULL, QUICK, USUAL, Extent
 from localinfer.bench.running import Bench, Order
 from localinfer.bench.server import Server
@@ -100,6 +100,8 @@ def bench(
 
 def _write(report: Report, then: Report | None, *, as_json: bool) -> None:
     if then is not None:
+        for caveat in caveats(then, report):
+            console.note(caveat)
         report = msgspec.structs.replace(report, comparison=compare(then, report))
     if as_json:
         console.write(msgspec.json.format(msgspec.json.encode(report), indent=1).decode() + "\n")

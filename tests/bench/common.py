@@ -133,7 +133,7 @@ def interleave(pairs: int, ours: Callable[[int], T], peer: Callable[[int], T]) -
     return taken
 
 
-def noted(name: str, measure: Callable[[], T]) -> T:
+def noted(name: str, measure: Callable[[], T], show: Callable[[T], object] = lambda result: result) -> T:
     """Measure, and say on the error stream what came out and how busy the machine was with other things.
 
     What ``measure`` starts it must have ended when it returns.
@@ -141,7 +141,7 @@ def noted(name: str, measure: Callable[[], T]) -> T:
     before = _cpu_s()
     result = measure()
     elsewhere = _elsewhere(before, _cpu_s())
-    print(f"  {name}, {elsewhere:.1f} cores busy elsewhere: {result}", file=sys.stderr, flush=True)
+    print(f"  {name}, {elsewhere:.1f} cores busy elsewhere: {show(result)}", file=sys.stderr, flush=True)
     return result
 
 
@@ -182,6 +182,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as a Markdown table."""
-    head = ("figure", "target", "ours", "peer", "ratio", "held")
-    lines = [head, ("---",) * len(head), *(row.cells() for row in rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return sheet(("figure", "target", "ours", "peer", "ratio", "held"), [row.cells() for row in rows])
+
+
+def sheet(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---",) * len(head), *lines))

@@ -1,4 +1,4 @@
-"""What speculation is compared on: edits of code, whose answers repeat the prompt, and questions, whose answers are new.
+"""What speculation is compared on: edits of code, whose answers repeat the prompt, and questions, whose answers do not.
 
 The texts are our own.
 """
@@ -183,40 +183,70 @@ class Queue {
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What is asked, and how the answer begins: small models repeat a file only if they have begun to."""
+    """A conversation by user and assistant in turns, and how the answer begins."""
 
-    question: str
+    turns: tuple[str, ...]
     opening: str = ""
 
     def tokens(self, tokenizer: Tokenizer) -> list[int]:
         """The prompt, in ChatML."""
         opened = tokenizer.encode(self.opening, special=False) if self.opening else []
-        return [*chat(tokenizer, self.question), *opened]
+        return [*chat(tokenizer, *self.turns), *opened]
 
 
-def _edit(what: str, language: str, code: str, opening: str) -> Asked:
-    return Asked(f"Repeat this file {what}:\n```{language}\n{code}```", f"```{language}\n{opening}")
+class _Change(msgspec.Struct, frozen=True):
+    what: str
+    old: str
+    new: str
+
+
+def _edit(language: str, code: str, first: _Change, second: _Change, lines: int) -> Asked:
+    """The second of two edits of a file, of which so many lines are there already. Small models repeat a file only if
+    they have seen it done, and have begun."""
+    once = code.replace(first.old, first.new)
+    twice = once.replace(second.old, second.new).split("\n")
+    opening = "\n".join([*twice[:lines], twice[lines][:6]])
+    return Asked(
+        turns=(
+            f"Repeat this file, but {first.what}:\n```{language}\n{code}```",
+            f"```{language}\n{once}```",
+            f"Repeat it again, but {second.what}.",
+        ),
+        opening=f"```{language}\n{opening}",
+    )
 
 
 EDITS = {
-    "rename": _edit("with the method get renamed to fetch", "python", _STORE, "class Store:\n    def __init__(self"),
-    "type hints": _edit(
-        "with type hints added to every function",
+    "rename a method": _edit(
+        "python",
+        _STORE,
+        _Change("rename the class Store to Cache", "Store", "Cache"),
+        _Change("rename the method get to fetch", "def get", "def fetch"),
+        lines=6,
+    ),
+    "rename a function": _edit(
         "python",
         _REPORT,
-        "import csv\n\n\ndef read_rows(path: str) -> list:\n",
+        _Change("rename the function largest to biggest", "largest", "biggest"),
+        _Change("rename the function total to total_amount", "total", "total_amount"),
+        lines=2,
     ),
-    "docstrings": _edit(
-        "with a docstring added to every class",
+    "add docstrings": _edit(
         "python",
         _SHAPES,
-        'import math\n\n\nclass Circle:\n    """A circle."""\n\n    def __init__(self, radius):\n',
+        _Change("rename perimeter to outline", "perimeter", "outline"),
+        _Change("add a docstring to every class", "class Circle:\n", 'class Circle:\n    """A circle."""\n\n'),
+        lines=2,
     ),
     "JavaScript": _edit(
-        "with the field failed renamed to broken", "javascript", _QUEUE, "class Job {\n  constructor(name"
+        "javascript",
+        _QUEUE,
+        _Change("rename the field failed to broken", "failed", "broken"),
+        _Change("rename the field jobs to waiting", "this.jobs", "this.waiting"),
+        lines=6,
     ),
 }
 
 QUESTIONS = {
-    name: Asked(question) for name, question in zip(("bread", "locks", "town"), BUILT_IN["chat"], strict=False)
+    name: Asked((question,)) for name, question in zip(("bread", "locks", "town"), BUILT_IN["chat"], strict=False)
 }

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from backends.base import DraftingChanged, Finished, Sampled, SequenceJob
 from backends.llama_cpp import LlamaCppBackend
 from localinfer.types import Sampling, Speculation
 from tests.backends.llama_cpp.driving import opened
+from tests.bench.clients import Job, Side, generate
 
 _ids = itertools.count(1)
 
@@ -89,3 +90,43 @@ def run(
             elif isinstance(event, Finished):
                 going -= 1
     return list(runs.values()), time.perf_counter() - begun_s
+
+
+class Speed(msgspec.Struct, frozen=True):
+    """Decoded tokens and the seconds they took, of one generation or of several one after another."""
+
+    tokens: int
+    seconds: float
+    drafted: int = 0
+    accepted: int = 0
+
+    @property
+    def tps(self) -> float:
+        """Tokens per second."""
+        return self.tokens / self.seconds
+
+    @property
+    def acceptance(self) -> str:
+        """The share of the drafted tokens that were right, for people."""
+        return f"{self.accepted / self.drafted:.0%}" if self.drafted else "–"
+
+    @classmethod
+    def of(cls, run: Run, after: int = 1) -> "Speed":
+        """That of a run, after its first tokens."""
+        return cls(*run.decoded(after), run.drafted, run.accepted)
+
+    @classmethod
+    def all(cls, speeds: Iterable["Speed"]) -> "Speed":
+        """That of several."""
+        return cls(*map(sum, zip(*map(msgspec.structs.astuple, speeds), strict=True)))
+
+
+def server_speed(side: Side, prompt: Sequence[int], tokens: int) -> Speed:
+    """That of llama-server, which counts from its first token on."""
+    trace = generate(side, Job(tuple(prompt), tokens))
+    return Speed(trace.tokens - 1, trace.tokens / trace.decode_tps, trace.drafted, trace.accepted)
+
+
+def tps(speeds: Mapping[str, Speed]) -> str:
+    """Speeds by name, for people."""
+    return ", ".join(f"{name} {speed.tps:.1f}" for name, speed in speeds.items())

@@ -26,7 +26,7 @@ from localinfer import quantizing
 from localinfer.models import store
 from localinfer.types import Sampling, Speculation
 from tests.backends.llama_cpp.driving import chat, opened
-from tests.backends.llama_cpp.speculating import TIE, say, split
+from tests.backends.llama_cpp.speculating import say, split
 from tests.bench.models import download_starter
 from tests.tiny_models import Shape, write_tensors
 
@@ -99,8 +99,7 @@ def quantized(source: Path, quantization: str, path: Path) -> Path:
 
 
 def write_widened(path: Path, starter: Path, width: Width) -> None:
-    """Write the GGUF ``starter``, of any type, as a model of this width in 16-bit floats. Its output is its embedding
-    (tied), as the starter's is."""
+    """Write the GGUF ``starter``, a Llama of any quantization, as a model of this width in 16-bit floats."""
     source = _Starter(starter)
     grouping = source.heads // source.kv_heads
     writer = GGUFWriter(path, _ARCHITECTURE)
@@ -124,7 +123,7 @@ def write_widened(path: Path, starter: Path, width: Width) -> None:
             sub_type = field.types[-1] if len(field.types) > 1 else None
             writer.add_key_value(name, field.contents(), field.types[0], sub_type=sub_type)
     tensors = {tensor.name: tensor for tensor in source.reader.tensors}
-    shapes = {name: _shape(name, tensor.shape, source, width) for name, tensor in tensors.items()}
+    shapes = {name: _shape(name, tensor.shape.tolist(), source, width) for name, tensor in tensors.items()}
 
     def draw(name: str, shape: Shape) -> NDArray[np.generic]:
         small = dequantize(tensors[name].data, tensors[name].tensor_type)
@@ -135,7 +134,7 @@ def write_widened(path: Path, starter: Path, width: Width) -> None:
     write_tensors(writer, shapes, np.float16, draw)
 
 
-def _shape(name: str, shape: NDArray[np.uint64], source: _Starter, width: Width) -> Shape:
+def _shape(name: str, shape: Sequence[int], source: _Starter, width: Width) -> Shape:
     """The wider shape of a tensor, rows first; ``shape`` is the file's, columns first. Vectors are weights of norms."""
     embedding = width.embedding
     kind = re.sub(r"^blk\.\d+\.|\.weight$", "", name)
@@ -143,7 +142,8 @@ def _shape(name: str, shape: NDArray[np.uint64], source: _Starter, width: Width)
     if len(shape) == 1:
         return (embedding,)
     return {
-        "token_embd": (int(shape[1]), embedding),
+        "token_embd": (shape[1], embedding),
+        "output": (shape[1], embedding),
         "attn_q": (query, embedding),
         "attn_k": (key, embedding),
         "attn_v": (key, embedding),
@@ -154,10 +154,11 @@ def _shape(name: str, shape: NDArray[np.uint64], source: _Starter, width: Width)
     }[kind]
 
 
-def compare(starter: Path, wide: Path, questions: Sequence[str], tokens: int) -> list[str]:
-    """How far two models say the same, greedily; one line for each question."""
+def parted(one: Path, other: Path, questions: Sequence[str], tokens: int) -> list[tuple[int, float]]:
+    """How many tokens two models say alike, greedily, after each question, and how far apart the two likeliest logits
+    were where they part: 0 where they do not."""
     said = []
-    for path in (starter, wide):
+    for path in (one, other):
         with opened(path, threads=None) as backend:
             jobs = [
                 SequenceJob(
@@ -171,16 +172,7 @@ def compare(starter: Path, wide: Path, questions: Sequence[str], tokens: int) ->
                 for index, question in enumerate(questions)
             ]
             said.append([say(backend, [job])[0] for job in jobs])
-    lines = []
-    for one, other in zip(*said, strict=True):
-        parted = split(one, other)
-        lines.append(
-            f"the same {tokens} tokens"
-            if parted is None
-            else f"the same {parted[0]} tokens, then a gap of {parted[1]:.4f} between the two likeliest"
-            + ("" if parted[1] <= TIE else ": not a tie")
-        )
-    return lines
+    return [split(first, second) or (tokens, 0.0) for first, second in zip(*said, strict=True)]
 
 
 def main() -> None:
@@ -191,7 +183,8 @@ def main() -> None:
     starter = given.starter or download_starter(given.folder)
     wide = widened(given.folder, starter, HALF, "F16")
     plain = quantized(starter, "F16", given.folder / "starter-F16.gguf")
-    print("\n".join(compare(plain, wide, QUESTIONS, 100)))
+    for question, (alike, gap) in zip(QUESTIONS, parted(plain, wide, QUESTIONS, 100), strict=True):
+        print(f"{question} {alike} tokens alike, then a gap of {gap:.3f} between the two likeliest")
     print(wide)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localinfer.bench.compare import FLOOR, compare, read_report
+from localinfer.bench.compare import FLOOR, caveats, compare, read_report
 from localinfer.bench.sums import spread
 from localinfer.bench.values import Difference, Host, Level, Report, Result, Shape, Speculated, Subject
 from localinfer.errors import BadRequest
@@ -90,6 +90,18 @@ def test_subjects_are_paired_by_name_where_there_are_several() -> None:
     assert {one.subject for one in found} == {"b"}
     alone = compare(report(result("a")), report(result("b")))
     assert {one.subject for one in alone} == {"b"}
+
+
+def test_what_was_measured_in_another_way_is_not_compared() -> None:
+    then = msgspec.structs.replace(report(result()), extent="quick", warnings=("busy",))
+    assert {one.figure for one in compare(then, report(result()))} == {"loading", "decode, 128 + 32 tokens"}
+    told = " ".join(caveats(then, report(result())))
+    assert "quick run" in told
+    assert "disturbed" in told
+    elsewhere = msgspec.structs.replace(then, host=msgspec.structs.replace(then.host, processor="q"), complete=False)
+    assert "another machine" in " ".join(caveats(elsewhere, report(result())))
+    assert "stopped" in " ".join(caveats(elsewhere, report(result())))
+    assert caveats(report(result()), report(result())) == ()
 
 
 def test_a_disturbed_figure_is_marked() -> None:

@@ -83,7 +83,7 @@ def test_estimates_and_active_parameters_say_so() -> None:
     text = drawn(full(), 120, colours=False)
     assert "~50%" in text
     assert "30.0B parameters · 3.0B active" in text
-    assert "1.0 GiB held (planned: 2.0 GiB)" in text
+    assert "1.0 GiB of RAM (planned in all: 2.0 GiB)" in text
 
 
 def test_marks_of_one_kind_are_told_once_with_the_worst() -> None:

@@ -1,6 +1,7 @@
 """What passes take is learnt from what they took, on any device, and a hiccup is not believed."""
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def test_what_was_measured_is_known_and_between_is_straight(points: dict[int, fl
     for rows, seconds in known:
         assert costs.seconds(one(rows)) == pytest.approx(seconds)
         assert costs.curve()[rows] == pytest.approx(seconds)
-    for (x0, y0), (x1, y1) in zip(known, known[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(known):
         for rows in range(x0, x1):
             assert costs.seconds(one(rows)) == pytest.approx(y0 + (y1 - y0) * (rows - x0) / (x1 - x0))
     assert costs.curve()[0] == 0
@@ -52,7 +53,7 @@ def test_a_wrong_guess_is_mended_where_passes_are_seen(noise: float) -> None:
 def test_a_device_that_slows_down_is_followed_within_a_few_passes() -> None:
     costs = PassCosts(ROWS, CPU_GUESS)
     costs.calibrate({1: 0.02, 8: 0.09})
-    for _ in range(12):
+    for _ in range(24):
         costs.observe(one(1), 0.04)
     assert costs.seconds(one(1)) == pytest.approx(0.04, rel=0.05)
     assert costs.seconds(one(8)) == pytest.approx(0.18, rel=0.05), "the shape stays"

@@ -22,7 +22,9 @@ def test_chances_stay_chances_and_follow_what_was_seen(guesses: list[float], see
             assert odds.chances[bucket] >= before[bucket] * 0.94
         else:
             assert odds.chances[bucket] <= before[bucket] + 1e-9
-        assert [c for i, c in enumerate(odds.chances) if i != bucket] == [c for i, c in enumerate(before) if i != bucket]
+        assert [c for i, c in enumerate(odds.chances) if i != bucket] == [
+            c for i, c in enumerate(before) if i != bucket
+        ]
 
 
 @pytest.mark.parametrize("truth", [0.05, 0.5, 0.9])

@@ -1,4 +1,4 @@
-"""Texts of token ids, of the kinds that drafting is good, bad and treacherous for. A pair is a prompt and its answer."""
+"""Texts of token ids, of kinds that drafting is good, bad and treacherous for. A pair is a prompt and its answer."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,7 +8,6 @@ from backends.drafting import PromptLookup
 
 Pair = tuple[list[int], list[int]]
 VOCABULARY = 20_000
-RATE = 0.05
 
 
 def noise(chance: random.Random, count: int) -> Pair:
@@ -29,11 +28,11 @@ def edit(chance: random.Random, count: int) -> Pair:
     copy: list[int] = []
     for token in source:
         luck = chance.random()
-        if luck < RATE * 0.4:
+        if luck < 0.02:
             copy.append(chance.randrange(VOCABULARY))
-        elif luck < RATE * 0.8:
+        elif luck < 0.04:
             copy += [token, *(chance.randrange(VOCABULARY) for _ in range(chance.randint(1, 4)))]
-        elif luck > RATE:
+        elif luck > 0.05:
             copy.append(token)
     copy += _prose(chance, max(0, count - len(copy)), words=4000)
     return [*source, 1, 2, 3], copy[:count]
