@@ -134,53 +134,6 @@ class Triangle:
         return math.sqrt(s * (s - self.a) * (s - self.b) * (s - self.c))
 """
 
-_QUEUE = """\
-class Job {
-  constructor(name, run, priority) {
-    this.name = name;
-    this.run = run;
-    this.priority = priority;
-    this.attempts = 0;
-  }
-}
-
-class Queue {
-  constructor(limit) {
-    this.limit = limit;
-    this.jobs = [];
-    this.failed = [];
-  }
-
-  add(job) {
-    if (this.jobs.length >= this.limit) {
-      throw new Error("the queue is full");
-    }
-    this.jobs.push(job);
-    this.jobs.sort((a, b) => b.priority - a.priority);
-  }
-
-  next() {
-    if (this.jobs.length === 0) {
-      return null;
-    }
-    return this.jobs.shift();
-  }
-
-  async work() {
-    let job = this.next();
-    while (job !== null) {
-      try {
-        job.attempts += 1;
-        await job.run();
-      } catch (error) {
-        this.failed.push(job);
-      }
-      job = this.next();
-    }
-  }
-}
-"""
-
 
 class Asked(msgspec.Struct, frozen=True):
     """A conversation by user and assistant in turns, and how the answer begins."""
@@ -200,7 +153,7 @@ class _Change(msgspec.Struct, frozen=True):
     new: str
 
 
-def _edit(language: str, code: str, first: _Change, second: _Change, lines: int) -> Asked:
+def _edit(code: str, first: _Change, second: _Change, lines: int) -> Asked:
     """The second of two edits of a file, of which so many lines are there already. Small models repeat a file only if
     they have seen it done, and have begun."""
     once = code.replace(first.old, first.new)
@@ -208,42 +161,40 @@ def _edit(language: str, code: str, first: _Change, second: _Change, lines: int)
     opening = "\n".join([*twice[:lines], twice[lines][:6]])
     return Asked(
         turns=(
-            f"Repeat this file, but {first.what}:\n```{language}\n{code}```",
-            f"```{language}\n{once}```",
+            f"Repeat this file, but {first.what}:\n```python\n{code}```",
+            f"```python\n{once}```",
             f"Repeat it again, but {second.what}.",
         ),
-        opening=f"```{language}\n{opening}",
+        opening=f"```python\n{opening}",
     )
 
 
+_TO_BIGGEST = _Change("rename the function largest to biggest", "largest", "biggest")
+
 EDITS = {
     "rename a method": _edit(
-        "python",
         _STORE,
         _Change("rename the class Store to Cache", "Store", "Cache"),
         _Change("rename the method get to fetch", "def get", "def fetch"),
-        lines=6,
+        lines=10,
     ),
     "rename a function": _edit(
-        "python",
         _REPORT,
-        _Change("rename the function largest to biggest", "largest", "biggest"),
+        _TO_BIGGEST,
         _Change("rename the function total to total_amount", "total", "total_amount"),
         lines=2,
     ),
+    "add type hints": _edit(
+        _REPORT,
+        _TO_BIGGEST,
+        _Change("add type hints to every function", "read_rows(path)", "read_rows(path: str)"),
+        lines=2,
+    ),
     "add docstrings": _edit(
-        "python",
         _SHAPES,
         _Change("rename perimeter to outline", "perimeter", "outline"),
         _Change("add a docstring to every class", "class Circle:\n", 'class Circle:\n    """A circle."""\n\n'),
         lines=2,
-    ),
-    "JavaScript": _edit(
-        "javascript",
-        _QUEUE,
-        _Change("rename the field failed to broken", "failed", "broken"),
-        _Change("rename the field jobs to waiting", "this.jobs", "this.waiting"),
-        lines=6,
     ),
 }
 

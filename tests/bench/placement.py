@@ -116,7 +116,7 @@ def curve(model: Path, plan: MemoryPlan) -> None:
     context = NativeContext(native, options)
     tokens = np.asarray(token_ids(DEPTH + max(COUNTS) * (REPEATS + 1), "curve"), np.int32)
     context.batch.clear()
-    context.batch.extend(0, 0, tokens[:DEPTH], want_last=True)
+    context.batch.extend(0, 0, tokens[:DEPTH], wanted=range(DEPTH - 1, DEPTH))
     context.decode()
     costs = {}
     for count in COUNTS:

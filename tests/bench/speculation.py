@@ -2,9 +2,9 @@
 
     LOCALINFER_NATIVE_TOOLS=FOLDER uv run python -m tests.bench.speculation MODELS
 
-MODELS is a folder for the models that it makes, the starter and the starter in the shape of larger ones: 4 GB while
-they are made, 1.5 GB in the end. It takes about a quarter of an hour on two cores, on which nothing else should run
-meanwhile.
+MODELS is a folder for the models that it makes, the starter and the starter in the shape of a larger one: 3.5 GB
+while they are made, 2.5 GB in the end. It takes about a quarter of an hour on two cores, on which nothing else should
+run meanwhile.
 
 All texts are generated greedily from the same token ids on both sides. The speed of several prompts is that of all of
 them together: tokens after the first ÷ seconds after the first.
@@ -16,10 +16,12 @@ from pathlib import Path
 from tests.bench import drafters, lookup, parallel
 from tests.bench.common import Row, table
 from tests.bench.models import download_starter
-from tests.bench.widened import HALF, LARGE, widened
+from tests.bench.native import tool
+from tests.bench.widened import HALF, widened
 
 SECTIONS = ("lookup", "starter", "parallel", "drafters")
-ROUNDS, TOKENS = 2, 256
+ROUNDS, TOKENS = 2, 224
+LEAST = 2 * lookup.BEGINNING  # tokens, so that something comes after the beginning
 
 
 def main() -> None:
@@ -28,12 +30,17 @@ def main() -> None:
     arguments.add_argument("--starter", type=Path, help="the starter model's GGUF, if it is here already")
     arguments.add_argument("--only", choices=SECTIONS, action="append", help="a section; may be given several times")
     arguments.add_argument("--rounds", type=int, default=ROUNDS, help=f"default {ROUNDS}")
-    arguments.add_argument("--tokens", type=int, default=TOKENS, help=f"of each reply, default {TOKENS}")
+    arguments.add_argument(
+        "--tokens", type=int, default=TOKENS, help=f"of each reply, {LEAST} at least, default {TOKENS}"
+    )
     given = arguments.parse_args()
+    if given.rounds < 1 or given.tokens < LEAST:
+        arguments.error(f"it takes a round, and {LEAST} tokens")
+    if {"lookup", "starter", "drafters"} & set(given.only or SECTIONS):
+        tool("llama-server")  # found now, or not worth beginning
     sections, rounds, tokens = given.only or SECTIONS, given.rounds, given.tokens
     starter = given.starter or download_starter(given.models)
     half = widened(given.models, starter, HALF, "Q4_K_M")
-    large = widened(given.models, starter, LARGE, "Q4_K_M") if "drafters" in sections else half
     rows: list[Row] = []
     details: list[str] = []
     if "lookup" in sections:
@@ -47,7 +54,7 @@ def main() -> None:
     if "parallel" in sections:
         rows += parallel.measure(half, "0.5B-class", rounds=rounds, tokens=tokens // 2)
     if "drafters" in sections:
-        found, more = drafters.measure(large, starter, rounds=rounds, tokens=tokens)
+        found, more = drafters.measure(given.models, starter, rounds=rounds, tokens=tokens // 2)
         rows += found
         details += more
     print("\n\n".join([table(rows), *details]))

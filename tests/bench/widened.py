@@ -31,7 +31,7 @@ from tests.bench.models import download_starter
 from tests.tiny_models import Shape, write_tensors
 
 _ARCHITECTURE = "llama"
-QUESTIONS = (
+_QUESTIONS = (
     "Explain how a bicycle stays upright.",
     "Write a letter to a landlord about a broken window.",
     "Write a Python function that returns the median of a list.",
@@ -47,9 +47,8 @@ class Width(msgspec.Struct, frozen=True):
     kv_heads: int
 
 
-# Embedding and feed-forward of Qwen2.5-0.5B and -1.5B; with the starter's 30 layers 0.50 and 1.5 billion parameters.
+# Embedding and feed-forward of Qwen2.5-0.5B; with the starter's 30 layers 0.50 billion parameters.
 HALF = Width("0.5b", 896, 4864, 5)
-LARGE = Width("1.5b", 1536, 8960, 8)
 
 
 class _Starter:
@@ -183,7 +182,7 @@ def main() -> None:
     starter = given.starter or download_starter(given.folder)
     wide = widened(given.folder, starter, HALF, "F16")
     plain = quantized(starter, "F16", given.folder / "starter-F16.gguf")
-    for question, (alike, gap) in zip(QUESTIONS, parted(plain, wide, QUESTIONS, 100), strict=True):
+    for question, (alike, gap) in zip(_QUESTIONS, parted(plain, wide, _QUESTIONS, 100), strict=True):
         print(f"{question} {alike} tokens alike, then a gap of {gap:.3f} between the two likeliest")
     print(wide)
 

@@ -14,7 +14,7 @@ from tests.tui.chat.conftest import Chatting, Open
 from tests.tui.readout.replies import INFO
 from tui.parameters import DRAFTERS
 from tui.screens.chat import drafters
-from tui.screens.chat.drafters import options
+from tui.screens.chat.drafters import explained, options
 from tui.screens.choose import Choice, ChooseScreen
 
 SMALL = Offer(name="qwen3-0.6b", title="Qwen3 0.6B", fetched=True, fits=True, sentence="0.6 GB, fits on the GPU")
@@ -90,9 +90,8 @@ async def test_a_draft_model_loads_the_model_again(chatting: Open, prepared: lis
         await draft(chat, "off")
         await chat.press("/draft qwen3-0.6b", "enter")
         await chat.until(lambda: chat.screen.desk.engine not in (None, before))
-        await chat.until(lambda: chat.screen.desk.state.phase == "ready")
+        await chat.until(lambda: chat.screen.talk.parameters.draft == "qwen3-0.6b")  # kept once it is loaded
         assert prepared == ["auto", "qwen3-0.6b"]
-        assert chat.screen.talk.parameters.draft == "qwen3-0.6b"
         assert speculation(chat).drafter == "auto", "what was chosen is used"
         await chat.say("Hello")
         assert prepared == ["auto", "qwen3-0.6b"], "once"
@@ -171,6 +170,13 @@ def test_what_may_be_chosen() -> None:
         "Without qwen3-0.6b",
     ]
     assert "qwen3-0.6b where that finds nothing" in loaded[0].detail
+
+
+def test_that_no_draft_model_is_to_be_had_is_said_and_not_of_one_that_is_loaded() -> None:
+    missing = "No model was found"
+    assert missing in explained(INFO, ())
+    assert missing not in explained(INFO, (SMALL,))
+    assert missing not in explained(replace(INFO, draft="a file"), ())
 
 
 def test_where_nothing_can_draft_only_off_can_be_chosen() -> None:

@@ -55,7 +55,7 @@ async def test_a_reply_is_being_written() -> None:
     with stage.fixed(decode(engine)):
         async with stage.opened(engine) as (_, pilot):
             await pilot.press(*"Why?", "enter")
-            await check("chat-decode", pilot, "Decode reads every weight", "for token in reply", "59 tok/s")
+            await check("chat-decode", pilot, "Decode reads every weight", "for token in reply", "94 tok/s")
 
 
 async def test_commands_are_completed() -> None:

@@ -21,7 +21,7 @@ _TEXT = (
     "A drafter proposes tokens, and the model only checks them, several in one pass. Its replies stay the same; they "
     "come sooner where drafts are right, and where none pays, none is made."
 )
-_FOUND = "Drafts text that was said before and is said again. It takes no memory."
+_FOUND = "Drafts what was said before and is said again; it takes no memory."
 _NONE = "No model was found that can draft for this one."
 _TOLD = {
     "auto": "Whatever there is drafts, from the next message on.",
@@ -69,8 +69,7 @@ class Drafters:
             screen.tell("")
         choices = options(screen.talk.parameters.speculation, model, offers)
         title = f"What drafts for {model.name}?"
-        text = _TEXT if offers else f"{_TEXT} {_NONE}"
-        chosen = await screen.app.push_screen_wait(ChooseScreen(title, text, choices))
+        chosen = await screen.app.push_screen_wait(ChooseScreen(title, explained(model, offers), choices))
         if chosen == _ALONE:
             await self._load("off")
         elif chosen is not None and chosen.startswith(_MODEL):
@@ -116,6 +115,11 @@ class Drafters:
     def _model(self) -> ModelInfo | None:
         engine = self._screen.desk.engine
         return engine.status().model if engine is not None else None
+
+
+def explained(model: ModelInfo, offers: "tuple[Offer, ...]") -> str:
+    """What drafting is, and that no draft model is to be had where that is so."""
+    return _TEXT if offers or model.draft else f"{_TEXT} {_NONE}"
 
 
 def options(now: Speculation, model: ModelInfo, offers: "tuple[Offer, ...]") -> tuple[Choice, ...]:
