@@ -40,7 +40,8 @@ class PassCosts:
 
     def __init__(self, rows: int, guess: Mapping[int, float]) -> None:
         self._rows = rows
-        self._curve = _interpolate(guess, rows)
+        self._guess = _interpolate(guess, rows)
+        self._curve = list(self._guess)
         self._measured = False  # the curve, as a whole
         self._plain_s: float | None = None
         self._streams: dict[int, float] = {}
@@ -51,10 +52,14 @@ class PassCosts:
         return self._plain_s
 
     def calibrate(self, measured: Mapping[int, float]) -> None:
-        """Seconds of passes over so many rows of one sequence, 1 among them: the curve from here on."""
+        """Seconds of passes over so many rows of one sequence, 1 among them: the curve from here on. Beyond the most of
+        them it goes on as it was guessed."""
         self._measured = True
         self._plain_s = measured[1]
-        self._curve = _interpolate({rows: seconds / measured[1] for rows, seconds in measured.items()}, self._rows)
+        points = {rows: seconds / measured[1] for rows, seconds in measured.items()}
+        last = min(max(points), self._rows)
+        guessed = {row: points[last] * self._guess[row] / self._guess[last] for row in range(last + 1, self._rows + 1)}
+        self._curve = _interpolate(points | guessed, self._rows)
 
     def curve(self, sequences: int = 1) -> Sequence[float]:
         """Seconds of a part of ``sequences`` by its rows; the first entry is that of no rows, 0. Needs ``plain_s``."""

@@ -19,6 +19,7 @@ _LONGEST = 32  # tokens of context compared: longer matches tell no more
 _CANDIDATES = 8  # earlier places compared, of the prompt and of the reply each
 _NEAR = 32  # tokens after the last copied one within which text that is being edited goes on
 _COPIED = 4  # agreeing tokens that make a place one that is copied from
+_KEPT = 4.0  # times that a token counts as kept before it was seen
 _LEAST = 0.02  # survival below which nothing pays
 # Buckets are match lengths, first of matches somewhere, then of those where the text was copied from last.
 _STEPS = (1, 2, 3, 4, 5, 7, 10, 16)
@@ -74,6 +75,7 @@ class _Text:
         self._length = 0
         self._base = 0  # of the buckets: near or far
         self._anchor = 0  # the place after the last token that was copied
+        self._parted: dict[int, tuple[int, int]] = {}  # of tokens that were not copied: how often they were, and not
         self._find()
 
     def append(self, token: int) -> None:
@@ -84,7 +86,10 @@ class _Text:
             self._recent.setdefault((tokens[-2], tokens[-1]), []).append(count)
         tokens.append(token)
         if source >= 0:
-            right = tokens[source] == token
+            expected = tokens[source]
+            right = expected == token
+            if self._base or expected in self._parted:
+                self._judge(expected, right)
             self._odds.learn(self._base + _LEVELS[self._length], right)
             if right:
                 self._source = source + 1
@@ -94,6 +99,12 @@ class _Text:
                 return
         self._find()
 
+    def _judge(self, expected: int, right: bool) -> None:
+        """What was replaced once is likely to be replaced again."""
+        kept, replaced = self._parted.get(expected, (0, 0))
+        if replaced or not right:
+            self._parted[expected] = (kept + right, replaced + (not right))
+
     def draft(self, most: int) -> Draft | None:
         """At most ``most`` tokens; None where the text does not repeat itself."""
         source = self._source
@@ -102,17 +113,24 @@ class _Text:
         chances, base, length = self._odds.chances, self._base, self._length
         if source <= self._separator:
             most = min(most, self._separator - source)
+        tokens = self._tokens[source : source + most]
+        period = len(self._tokens) - source
+        while len(tokens) < most:  # the text repeats itself with this period
+            tokens.append(tokens[-period])
         alive = 1.0
         survival = []
-        for reach in range(length, length + most):
-            alive *= chances[base + _LEVELS[reach if reach < _LONGEST else _LONGEST]]
+        parted = self._parted
+        for token in tokens:
+            chance = chances[base + _LEVELS[length]]
+            if token in parted:
+                kept, replaced = parted[token]
+                chance = min(chance, (kept + _KEPT) / (kept + replaced + _KEPT))
+            alive *= chance
             if alive < _LEAST:
                 break
             survival.append(alive)
-        tokens = self._tokens[source : source + len(survival)]
-        period = len(self._tokens) - source
-        while len(tokens) < len(survival):  # the text repeats itself with this period
-            tokens.append(tokens[-period])
+            length = min(length + 1, _LONGEST)
+        tokens = tokens[: len(survival)]
         return Draft(tokens, survival) if tokens else None
 
     def _find(self) -> None:

@@ -6,6 +6,7 @@ those of plain decoding: where the estimates were wrong and time was lost, nothi
 than ``_LOSS`` of the time since. It knows neither the model nor how tokens are sampled.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
@@ -14,6 +15,7 @@ import msgspec
 from backends.base import DraftingChanged
 from backends.drafting.costs import Part, Parts, PassCosts
 from backends.drafting.drafts import NOTHING, Draft, Drafter
+from backends.drafting.ledger import Ledger
 from backends.drafting.lookup import PromptLookup
 from backends.drafting.policy import best_length, best_lengths, prices
 from localinfer.types import Speculation
@@ -21,10 +23,6 @@ from localinfer.types import Speculation
 # The parts that a pass over so many rows of the sequences at these places is computed in.
 Layout: TypeAlias = Callable[[Sequence[int], Sequence[int]], Parts]
 
-_LOSS = 0.005  # of decode time that speculation may lose
-_ALLOWANCE = 2.0  # plain passes that it may lose besides
-_SAVED = 8.0  # plain passes won earlier that may be lost again
-_SAVED_SHARE = 0.15  # of all that was won, where that is more
 _MODEL_MOST = 16  # tokens that a draft model drafts for a pass
 _PLAIN_EVERY = 64  # passes with drafts after which one is plain: what it takes has to be known
 _TRIALS = 8.0  # tokens that a draft model that does not pay may draft one after the other, to be tried again
@@ -46,8 +44,8 @@ class DraftModel(Drafter, Protocol):
     def behind_s(self, id: int) -> float:
         """Seconds that reading what it has not read of the sequence takes, beyond what a draft reads by itself."""
 
-    def read(self, id: int) -> None:
-        """Read one piece of it."""
+    def read(self, id: int) -> float:
+        """Read one piece of it; the seconds that took."""
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -63,6 +61,14 @@ class Proposal(msgspec.Struct, frozen=True):
 
     drafts: Sequence[Sequence[int]]
     rows: Sequence[int]
+
+
+class Withheld(msgspec.Struct, frozen=True):
+    """The first token of a draft that was not risked, and the seconds that it would have saved."""
+
+    id: int
+    token: int
+    saved_s: float
 
 
 class _Sequence:
@@ -121,8 +127,9 @@ class Speculator:
         self._rollback_s = rollback_s
         self._sequences: dict[int, _Sequence] = {}
         self._news: list[DraftingChanged] = []
-        self._won_s = 0.0  # against plain decoding
-        self._balance_s = 0.0  # what is left of it, and may be lost
+        self._ledger = Ledger()
+        self._reading_s = 0.0  # of the draft model since the last pass
+        self._withheld: Withheld | None = None
         self._drafting = 0  # passes since the last plain one
 
     @property
@@ -142,7 +149,7 @@ class Speculator:
     ) -> None:
         """A sequence has read its prompt ``tokens`` and decodes from here on, ``left`` tokens at most."""
         if not self._sequences:
-            self._balance_s = self._won_s = 0.0
+            self._ledger.clear()
         sequence = _Sequence(id, place, speculation, left)
         sequence.model = sequence.model and self._model is not None
         if speculation.drafter == "off" or not speculation.most:
@@ -163,6 +170,9 @@ class Speculator:
             return
         for drafter in self._drafters(sequence):
             drafter.extend(id, tokens)
+        withheld, self._withheld = self._withheld, None
+        if withheld is not None and withheld.id == id:
+            self._ledger.withheld(withheld.saved_s, self.costs.plain_s or 0.0, right=tokens[0] == withheld.token)
         sequence.said += len(tokens)
         sequence.trials = min(sequence.trials + len(tokens) / _TRIAL_EVERY, _TRIALS)
         if drafted:
@@ -229,14 +239,15 @@ class Speculator:
             return max(0.0, elapsed_s - self.costs.seconds(parts) + self._plain_s(places))
         self.costs.observe(parts, elapsed_s)
         plain_s = self._plain_s(places)
+        # What the draft model reads is an investment of its own: whether it pays was decided before.
+        drafting_s, self._reading_s = max(0.0, drafting_s - self._reading_s), 0.0
         spent_s = elapsed_s + drafting_s
-        drafted = sum(rows) > count
-        self._drafting = self._drafting + 1 if drafted else 0
-        if drafted or drafting_s:
-            self._won_s += plain_s * tokens / count - spent_s
-            self._balance_s += plain_s * tokens / count - spent_s
-        most_s = max(_SAVED * plain_s, _SAVED_SHARE * self._won_s)
-        self._balance_s = min(self._balance_s + _LOSS * spent_s, most_s)
+        if sum(rows) > count:
+            self._drafting += 1
+            self._ledger.book(plain_s * tokens / count - spent_s, spent_s, plain_s)
+        else:
+            self._drafting = 0
+            self._ledger.wait(drafting_s, spent_s, plain_s)
         return plain_s
 
     # Choosing
@@ -246,12 +257,13 @@ class Speculator:
     ) -> Proposal | None:
         plain_s = self._plain_s(places)
         # If all of it is wrong, the pass may not lose more than there is to lose.
-        limit_s = plain_s * (1 + _ALLOWANCE) + self._balance_s
+        limit_s = self._ledger.limit_s(plain_s)
         lengths = self._lengths(drafts, places, limit_s)
         wanting = {index: room for index, room in asked.items() if not lengths[index]}
         if wanting and self._ask_model(wishes, places, drafts, wanting, limit_s):
             lengths = self._lengths(drafts, places, limit_s)
         if not any(lengths):
+            self._withhold(wishes, places, drafts)
             for wish, draft in zip(wishes, drafts, strict=True):
                 if draft is not NOTHING and (sequence := self._sequences.get(wish.id)) and not sequence.model:
                     sequence.why = self._too_dear(draft)
@@ -260,6 +272,15 @@ class Speculator:
         if self._equalises and len(rows) > 1:
             rows = min((rows, [max(rows)] * len(rows)), key=lambda each: self.costs.seconds(self._layout(places, each)))
         return Proposal([draft.tokens[:length] for draft, length in zip(drafts, lengths, strict=True)], rows)
+
+    def _withhold(self, wishes: Sequence[Wish], places: Sequence[int], drafts: Sequence[Draft]) -> None:
+        """Remember a draft that pays by all estimates, and is not risked."""
+        if len(drafts) > 1 or not drafts[0].tokens:
+            return
+        curve = self.costs.curve()
+        choice = best_length(drafts[0].survival, curve, math.inf)
+        if choice.lengths[0] and wishes[0].id in self._sequences:
+            self._withheld = Withheld(wishes[0].id, drafts[0].tokens[0], curve[1] - 1 / choice.rate)
 
     def _lengths(self, drafts: Sequence[Draft], places: Sequence[int], limit_s: float) -> Sequence[int]:
         rollback_s = self._rollback_s()
@@ -312,7 +333,7 @@ class Speculator:
                 if behind_s > 0.5 * saved_s * left / (1 + expected):
                     sequence.why = "reading the conversation would take the draft model longer than it can save"
                 else:
-                    model.read(sequence.id)
+                    self._reading_s += model.read(sequence.id)
             else:
                 asked[sequence.id] = prices(curve, planned.rate, token_s, most)
         if not asked:

@@ -115,7 +115,7 @@ class NativeDrafter:
         unread = len(text.tokens) - text.read
         return unread * self._read_s if unread > _LITTLE else 0.0
 
-    def read(self, id: int) -> None:
+    def read(self, id: int) -> float:
         text = self._texts[id]
         count = min(max(_LEAST_PIECE, int(_PIECE_S / self._read_s)), _BATCH)
         piece = text.unread[:-1][:count]
@@ -123,9 +123,12 @@ class NativeDrafter:
         batch.clear()
         batch.extend(text.place, text.read, piece, wanted=range(0))
         started = time.perf_counter()
-        if self._decode([text]):
-            self._read_s += _SMOOTHING * ((time.perf_counter() - started) / len(piece) - self._read_s)
+        read = self._decode([text])
+        elapsed_s = time.perf_counter() - started
+        if read:
+            self._read_s += _SMOOTHING * (elapsed_s / len(piece) - self._read_s)
             text.read += len(piece)
+        return elapsed_s
 
     def draft(self, prices: Mapping[int, Sequence[float]]) -> dict[int, Draft]:
         growing = {id: ([], [], 1.0) for id in prices}  # type: dict[int, tuple[list[int], list[float], float]]

@@ -46,6 +46,7 @@ class Calibration:
         self._tokens = np.arange(rows, dtype=np.int32) % vocabulary
         self._plan = [1, *(size for size in _SIZES for _ in range(_REPEATS) if size <= rows)]  # the first one warms up
         self._measured: dict[int, float] = {}
+        self._warm = False
         self._spent_s = 0.0
 
     def step(self) -> bool:
@@ -54,13 +55,15 @@ class Calibration:
             return False
         size = self._plan.pop(0)
         elapsed_s = self._measure(size)
-        if self._spent_s:
-            self._measured[size] = min(elapsed_s, self._measured.get(size, elapsed_s))
+        if not self._warm:  # the weights may have come from the disk
+            self._warm = True
+            return True
         self._spent_s += elapsed_s
-        if 1 in self._measured and 2 in self._measured:
+        self._measured[size] = min(elapsed_s, self._measured.get(size, elapsed_s))
+        if len(self._measured) > 1:
             self._costs.calibrate(self._measured)
-        per_row_s = elapsed_s / size
-        self._plan = [size for size in self._plan if size * per_row_s < _LONGEST_S and self._spent_s < _TOTAL_S]
+            curve_s = self._costs.curve()
+            self._plan = [size for size in self._plan if curve_s[size] < _LONGEST_S and self._spent_s < _TOTAL_S]
         return bool(self._plan)
 
     def stop(self) -> None:

@@ -80,11 +80,11 @@ class ScriptedDraft:
         unread = self._texts[id].unread
         return unread * self._read_s if unread > _LITTLE else 0.0
 
-    def read(self, id: int) -> None:
+    def read(self, id: int) -> float:
         text = self._texts[id]
         count = min(text.unread, self._chunk)
-        self._device.spend(count * self._read_s)
         text.unread -= count
+        return self._device.spend(count * self._read_s)
 
     def draft(self, prices: Mapping[int, Sequence[float]]) -> dict[int, Draft]:
         drafts = {}

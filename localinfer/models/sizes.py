@@ -5,7 +5,7 @@ Values only: what is asked of the sizing child, and what it answers.
 
 from localinfer.types import Fault, Value
 
-DRAFT_ROWS = 48  # at least so many drafted tokens may be checked in one pass, 6 for each slot of many
+DRAFT_ROWS = 31  # at least so many drafted tokens may be checked in one pass, 6 for each slot of many
 
 
 def outputs(slots: int) -> int:
