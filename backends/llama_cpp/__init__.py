@@ -76,7 +76,7 @@ class LlamaCppBackend:
             self.tokenizer = LlamaTokenizer(self._model)
             self.info = self._describe(options, room.context)
             cache = self._prefix_cache(options, room.context)
-            self._drafter: NativeDrafter | None = None
+            self.drafter: NativeDrafter | None = None
             if options.draft is not None:
                 self._open_drafter(options.draft, options, room, resources)
             drafted = outputs(options.slots) - options.slots
@@ -86,7 +86,7 @@ class LlamaCppBackend:
                 one_part if room.unified else streams,
                 budget=drafted,
                 equalises=not room.unified and cache.trims,
-                model=self._drafter,
+                model=self.drafter,
                 rollback_s=lambda: cache.rollback_s,
             )
             self._scheduler = Scheduler(
@@ -109,8 +109,8 @@ class LlamaCppBackend:
         if self._cores is not None and (threads := self._cores.poll()) != self._threads:
             self._threads = threads
             self._context.set_threads(threads)
-            if self._drafter is not None:
-                self._drafter.set_threads(threads)
+            if self.drafter is not None:
+                self.drafter.set_threads(threads)
         return self._scheduler.step()
 
     def prepare(self) -> bool:
@@ -129,7 +129,7 @@ class LlamaCppBackend:
     def _open_drafter(self, draft: DraftModel, options: LoadOptions, room: Room, resources: ExitStack) -> None:
         """Load the draft model; without it the model runs all the same, and says why."""
         try:
-            self._drafter = open_drafter(
+            self.drafter = open_drafter(
                 draft,
                 self._model,
                 resources,

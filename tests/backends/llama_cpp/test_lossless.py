@@ -45,7 +45,7 @@ def requests(
 def drafted(starter_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     """The starter with a coarser copy of itself to draft for it, four slots."""
     draft = draft_file(tmp_path_factory.mktemp("draft"), starter_model)
-    with opened(starter_model, slots=4, threads=2, draft=DraftModel(model=str(draft), name="coarse")) as backend:
+    with opened(starter_model, slots=4, draft=DraftModel(model=str(draft), name="coarse")) as backend:
         draft_always(backend)
         yield backend
 
@@ -86,7 +86,7 @@ def check(backend: Backend, prompts: list[str], temperature: float, drafter: str
 @pytest.mark.parametrize("drafter", ["lookup", "model", "auto"])
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_the_text_is_the_same(drafted: Backend, temperature: float, drafter: str, together: int) -> None:
-    check(drafted, QUESTIONS[: max(2, together)], temperature, drafter, together, 40)
+    check(drafted, QUESTIONS[: max(2, together)], temperature, drafter, together, 24)
 
 
 @pytest.mark.soak
@@ -150,7 +150,7 @@ def test_a_limit_ends_inside_an_accepted_run(drafted: Backend) -> None:
 
 
 def test_the_context_ends_inside_an_accepted_run(starter_model: Path) -> None:
-    with opened(starter_model, context=256, threads=2) as backend:
+    with opened(starter_model, context=256) as backend:
         draft_always(backend)
         words = backend.tokenizer.encode("one two three four five six seven eight nine ten " * 20, special=False)[:200]
         job = SequenceJob(id=next(_ids), tokens=words, sampling=Sampling(temperature=0), ignore_eos=True)
