@@ -36,7 +36,7 @@ class Stopwatch:
         self._first_text_ns: int | None = None
         self._first_token_ns = 0
         self._last_token_ns = 0
-        self._tokens = 0
+        self._tokens = self._passes = 0
         self._gaps_ms: list[float] = []
         self._drafts = self._drafted = self._accepted = 0
         self._positions: list[list[int]] = []  # of each place in a draft: tokens drafted there, and accepted
@@ -79,6 +79,7 @@ class Stopwatch:
             self._first_token_ns = event.at_ns
         self._gaps_ms.extend([0.0] * (event.tokens - 1))
         self._tokens += event.tokens
+        self._passes += 1
         self._last_token_ns = event.at_ns
 
     def _count_draft(self, event: Piece) -> None:
@@ -90,6 +91,13 @@ class Stopwatch:
             position[0] += 1
         for position in self._positions[: event.accepted]:
             position[1] += 1
+
+    def _gain(self, decode_s: float) -> float | None:
+        """Against plain decoding, which makes one token in a pass: no pass with drafts is faster than a plain one, so
+        that more than the tokens of a pass cannot have been gained, whatever a neighbour did to the measurement."""
+        if not self._drafts or decode_s <= 0:
+            return None
+        return min(self._plain_s / decode_s, (self._tokens - 1) / (self._passes - 1))
 
     def metrics(self) -> Metrics:
         """The figures so far."""
@@ -122,7 +130,7 @@ class Stopwatch:
             acceptance_rate=self._accepted / self._drafted if self._drafted else None,
             mean_accepted_length=1 + self._accepted / self._drafts if self._drafts else None,
             accepted_by_position=tuple(accepted / drafted for drafted, accepted in self._positions),
-            speculation_gain=self._plain_s / decode_s if self._drafts and decode_s > 0 else None,
+            speculation_gain=self._gain(decode_s),
             drafter=self._drafting.drafter,
             speculation_off=self._drafting.off,
             finish_reason=self._done.finish_reason if self._done else None,

@@ -168,6 +168,8 @@ def _owned(source: ModelRef, out: Path, *, force: bool) -> Iterator[Path]:
         raise BadRequest("The result would replace the model it is made of.", "Name another file.", param="out")
     if out.is_dir():
         raise BadRequest(f"{shown} is a folder.", "Name a file.", param="out")
+    if out.exists() and not out.is_file():
+        raise BadRequest(f"{shown} is not a file but a device or the like.", "Name a file.", param="out")
     if out.exists() and not force:
         raise BadRequest(f"{shown} is there already.", "Name another file, or replace it: --force.", param="out")
     if not out.parent.is_dir():

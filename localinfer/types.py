@@ -105,8 +105,8 @@ class LoadOptions(Value, frozen=True):
     ``context`` is tokens per slot. ``threads`` fixes the thread count instead of following the free cores.
     ``kv_type`` is the type of the KV cache (``f16``, ``q8_0``, ``q4_0``). ``gpu_layers`` -1 offloads every layer, and
     the experts of the first ``expert_layers`` stay in the machine's own memory. ``unified`` shares one KV cache between
-    the slots, for machines short of memory. ``parts`` are the further files of a split model. ``draft`` is loaded beside
-    it to draft for it; where that fails the model runs without. ``notices`` are passed on with the model's own.
+    the slots, for machines short of memory. ``parts`` are the further files of a split model. ``draft`` is loaded too,
+    to draft for it; where that fails the model runs without. ``notices`` are passed on with the model's own.
     """
 
     backend: str

@@ -52,6 +52,28 @@ def test_tps_counts_tokens_not_chunks() -> None:
     assert metrics.itl_p99_ms == pytest.approx(10)
 
 
+def drafted_reply(plain_ms: float) -> Stopwatch:
+    """Five plain tokens of 10 ms each, then 30 ms for three of four drafted ones and their next."""
+    watch = Stopwatch(0)
+    for index in range(5):
+        watch.observe(Text(text="a", tokens=1, at_ns=index * 10 * MS), 0)
+    watch.observe(Text(text="b", tokens=4, at_ns=70 * MS, drafted=4, accepted=3, plain_s=plain_ms / 1e3), 0)
+    return watch
+
+
+def test_the_gain_is_that_of_the_whole_reply() -> None:
+    metrics = drafted_reply(10).metrics()
+    assert metrics.speculation_gain == pytest.approx((40 + 4 * 10) / 70)
+    assert (metrics.drafts, metrics.drafted, metrics.accepted) == (1, 4, 3)
+    assert metrics.mean_accepted_length == 4
+    assert metrics.accepted_by_position == (1, 1, 1, 0)
+
+
+def test_no_more_is_gained_than_passes_were_saved() -> None:
+    """However dear a disturbed measurement makes plain passes: 8 tokens came in 5 passes."""
+    assert drafted_reply(500).metrics().speculation_gain == pytest.approx(8 / 5)
+
+
 def test_what_was_not_measured_is_none() -> None:
     metrics = Stopwatch(0).metrics()
     for field in ("ttft_s", "queue_s", "prefill_s", "prefill_tps", "tps", "itl_p50_ms", "acceptance_rate"):

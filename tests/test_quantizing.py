@@ -139,6 +139,14 @@ class TestRefusals:
                 make(tiny, "F32", target, force=force)
         assert tiny.read_bytes() == before
 
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a file system with pipes")
+    def test_what_is_no_file_is_never_replaced(self, tiny: Path) -> None:
+        pipe = tiny.with_name("pipe.gguf")
+        os.mkfifo(pipe)
+        with pytest.raises(BadRequest, match="not a file"):
+            make(tiny, "Q8_0", pipe, force=True)
+        assert pipe.is_fifo()
+
     def test_a_folder_that_is_not_there(self, tiny: Path) -> None:
         with pytest.raises(BadRequest, match="no folder"):
             make(tiny, "Q8_0", tiny.parent / "none" / "a.gguf")

@@ -208,7 +208,7 @@ class Speculator:
             sequence = known.get(wish.id)
             if sequence is None or not (room := min(wish.room, sequence.most, self._budget)):
                 continue
-            sequence.why = "nothing here repeats"
+            sequence.why = "nothing repeats at present"
             if sequence.lookup:
                 found = self._lookup.draft({wish.id: range(room)})
                 if found:
@@ -331,7 +331,7 @@ class Speculator:
                 saved_s = (1 + others + expected) * (curve[1] / (1 + others) - 1 / planned.rate)
                 left = _LIKELY if sequence.left is None else min(sequence.left - sequence.said, _LIKELY)
                 if behind_s > 0.5 * saved_s * left / (1 + expected):
-                    sequence.why = "reading the conversation would take the draft model longer than it can save"
+                    sequence.why = "reading for a draft would take longer than it saves"
                 else:
                     self._reading_s += model.read(sequence.id)
             else:
@@ -371,14 +371,18 @@ class Speculator:
     def _too_dear(self, draft: Draft) -> str:
         curve = self.costs.curve()
         if draft.survival and draft.survival[0] > 0.5:
-            return f"checking a drafted token takes {curve[2] / curve[1] - 1:.2f} of a pass here"
-        return "what repeats here rarely goes on the same way"
+            return f"a check costs {_passes(curve[2] / curve[1] - 1)}"
+        return "what repeats goes on otherwise"
 
     def _model_too_dear(self, chance: float, token_s: float, curve: Sequence[float]) -> str:
         if chance < 0.5:
-            return f"only {chance:.0%} of the draft model's tokens are right"
+            return f"only {chance:.0%} of its tokens are right"
         cost = (token_s + curve[2] - curve[1]) / curve[1]
-        return f"drafting and checking a token takes {cost:.2f} of a pass here"
+        return f"a draft costs {_passes(cost)}"
+
+
+def _passes(cost: float) -> str:
+    return f"{cost:.2f} of a pass" if cost < 2 else "much more than a pass"
 
 
 def one_part(places: Sequence[int], rows: Sequence[int]) -> Parts:

@@ -75,7 +75,10 @@ class _Cell:
             drafter=drafter,
             prompts=len(traces),
             tps=spread(trace.tps for trace in traces),
-            gain=spread(trace.tps / plain.tps if trace.tps and plain.tps else None for trace, plain in pairs),
+            # Where nothing was drafted, what differs is not a gain.
+            gain=spread(
+                trace.tps / plain.tps if drafted and trace.tps and plain.tps else None for trace, plain in pairs
+            ),
             engine_gain=spread(trace.metrics.speculation_gain for trace in traces),
             drafted=drafted,
             accepted=accepted,

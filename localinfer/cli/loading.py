@@ -1,12 +1,18 @@
 """How models are loaded: what the command line says over what the settings say."""
 
 from localinfer import settings
+from localinfer.errors import BadRequest
 from localinfer.types import LoadOptions, Speculation
 
 
 def drafting(draft: str | None) -> str:
-    """What ``--draft`` says, over the settings: a word or a model."""
-    return draft or settings.load().draft
+    """What ``--draft`` says, over the settings: a word or a model. Raises ``BadRequest`` where it says nothing."""
+    if draft is None:
+        return settings.load().draft
+    if not draft:
+        raise BadRequest("--draft is empty.", "Name a model, or say auto, lookup or off.", param="draft")
+    word = draft.lower()
+    return word if word in ("auto", "lookup", "off") else draft
 
 
 def speculation(draft: str) -> Speculation:

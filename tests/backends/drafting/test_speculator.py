@@ -92,7 +92,7 @@ def test_the_reason_is_told_once_and_taken_back_when_drafts_come_again() -> None
     for token in range(1000, 1100):
         made.propose([Wish(7, 50)], [0])
         made.extend(7, [token], 0)
-    assert made.news() == [DraftingChanged(7, "prompt lookup", "nothing here repeats")]
+    assert made.news() == [DraftingChanged(7, "prompt lookup", "nothing repeats at present")]
     made.extend(7, COPY[:4], 3)
     assert made.news() == [DraftingChanged(7, "prompt lookup")]
 

@@ -202,14 +202,14 @@ def test_a_drafter_that_pauses_says_why_and_keeps_its_rows() -> None:
     off = msgspec.structs.replace(drafting, off="drafts do not pay on this text, as measured")
     before, after = speculation(drafting), speculation(off)
     assert len(before) == len(after)
-    assert after[0].endswith("off · gain 1.60×")
+    assert after[0].endswith("paused · gain 1.60×")
     assert after[1] == "drafts do not pay on this text,…"
     assert after[2:] == before[2:]
     number = [figure for one in rows(off) for figure in one.figures].index("drafter")
     told = " ".join(line.strip() for line in text(lines(off, WIDTH, 40, number)[0]))
     assert "at present. drafts do not pay on this text, as measured" in told, "the whole of it on focus"
     never = msgspec.structs.replace(off, metrics=Metrics())
-    assert speculation(never)[0].split() == ["Speculation", "off"]
+    assert speculation(never)[0].split() == ["Speculation", "paused"]
 
 
 def test_loading_is_told_and_the_last_reply_stays() -> None:

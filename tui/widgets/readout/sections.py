@@ -120,7 +120,7 @@ def speculation(reading: Reading, width: int) -> list[Row]:
     drafted = metrics.drafted or None
     gain = Span(f"gain {figures.factor(metrics.speculation_gain)}", "strong")
     if off:
-        gain = Span("off" if metrics.speculation_gain is None else f"off · {gain.text}", "strong")
+        gain = Span("paused" if metrics.speculation_gain is None else f"paused · {gain.text}", "strong")
     return [
         both(width, ("speculation", [title]), ("gain", [gain])),
         row("drafter", width, [Span(said, "label")])._replace(more=off if cell_len(off) > width else ""),
