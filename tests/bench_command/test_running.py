@@ -71,8 +71,7 @@ def test_costs_that_are_known_are_measured() -> None:
     assert model.mean_accepted_length > 3
     assert model.gain is not None
     assert model.gain.p50 > 2
-    assert lookup.gain is not None
-    assert 0.4 < lookup.gain.p50 < 2.5
+    assert (lookup.drafted, lookup.gain) == (0, None), "where nothing was drafted nothing was gained"
 
 
 def test_what_would_take_too_long_or_does_not_fit_is_left_out() -> None:

@@ -83,10 +83,10 @@ def check(backend: Backend, prompts: list[str], temperature: float, drafter: str
 
 
 @pytest.mark.parametrize("together", [1, 4])
-@pytest.mark.parametrize("drafter", ["lookup", "model", "auto"])
+@pytest.mark.parametrize("drafter", ["lookup", "model"])
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
 def test_the_text_is_the_same(drafted: Backend, temperature: float, drafter: str, together: int) -> None:
-    check(drafted, QUESTIONS[: max(2, together)], temperature, drafter, together, 24)
+    check(drafted, QUESTIONS[: max(2, together)], temperature, drafter, together, 20)
 
 
 @pytest.mark.soak
@@ -164,7 +164,7 @@ def test_a_cancelled_sequence_leaves_nothing_behind(drafted: Backend) -> None:
     """Its row serves the next sequence as if nothing had been drafted in it."""
     sampling = Sampling(temperature=0, top_logprobs=2)
     plain = say(drafted, requests(drafted.tokenizer, QUESTIONS[:1], sampling, "off", 40))
-    for steps in (2, 4, 7):
+    for steps in (3, 6):
         job = requests(drafted.tokenizer, QUESTIONS[:1], sampling, "auto", 40)[0]
         drafted.submit(job)
         for _ in range(steps):
