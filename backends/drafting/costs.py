@@ -6,8 +6,9 @@ The time of a part is modelled as
     seconds(sequences, rows) = plain · curve(rows) / curve(1) · streams(sequences)
 
 where ``plain`` is the time of one row of one sequence now, ``curve`` the shape over rows on this device with its steps,
-and ``streams`` what several sequences change. All three follow what is measured: ``plain`` fast, because it grows with
-the context and with what else the machine does, the others slowly. It knows nothing of drafts.
+and ``streams`` what several sequences change; a pass of several parts takes ``split`` times their sum. All follow what
+is measured: ``plain`` fast, because it grows with the context and with what else the machine does, the others slowly.
+It knows nothing of drafts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,6 +46,7 @@ class PassCosts:
         self._measured = False  # the curve, as a whole
         self._plain_s: float | None = None
         self._streams: dict[int, float] = {}
+        self._split = 1.0  # what passes of several parts take, to the sum of their parts
 
     @property
     def plain_s(self) -> float | None:
@@ -68,17 +70,28 @@ class PassCosts:
 
     def seconds(self, parts: Parts) -> float:
         """What a pass takes. Needs ``plain_s``."""
-        plain_s, curve, streams = self._plain_s or 0.0, self._curve, self._streams
-        total = sum(curve[min(part.rows, self._rows)] * streams.get(part.sequences, 1.0) for part in parts)
-        return plain_s * total
+        streams = self._streams
+        total = sum(self._relative(part.rows) * streams.get(part.sequences, 1.0) for part in parts)
+        return (self._plain_s or 0.0) * total * (self._split if len(parts) > 1 else 1.0)
+
+    def _relative(self, rows: int) -> float:
+        """To a pass over one row; beyond the curve each row takes as long as those of its end on average."""
+        most = self._rows
+        return self._curve[rows] if rows <= most else self._curve[most] * rows / most
 
     def observe(self, parts: Parts, elapsed_s: float) -> None:
-        """A pass of these parts took ``elapsed_s``. One of several parts teaches nothing of any of them."""
-        if len(parts) != 1 or elapsed_s <= 0:
+        """A pass of these parts took ``elapsed_s``. One of several parts teaches nothing of any of them, but what it
+        takes that there are several."""
+        if elapsed_s <= 0:
+            return
+        if len(parts) > 1:
+            if self._plain_s is not None:
+                ratio = min(max(elapsed_s / self.seconds(parts), _FEWEST), _MOST) - 1
+                self._split *= 1 + _FAST * ratio
             return
         sequences, rows = parts[0].sequences, min(parts[0].rows, self._rows)
         if self._plain_s is None:
-            self._plain_s = elapsed_s / self._curve[rows]
+            self._plain_s = elapsed_s / self._relative(parts[0].rows)
             return
         ratio = min(max(elapsed_s / self.seconds(parts), _FEWEST), _MOST) - 1
         if sequences > 1:

@@ -28,6 +28,7 @@ from backends.drafting.drafts import Draft
 # Of several sequences those that draft do so with one length, because backends compute equal lengths together.
 LENGTHS = (1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 31, 47, 63)
 MARGIN = 0.02  # of the speed of a plain pass
+MARGIN_TOGETHER = 0.25  # the same for several sequences: what their passes take is known less well
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -78,7 +79,7 @@ def best_lengths(
     sequences = len(drafts)
     lengths = [0] * sequences
     plain = sequences / seconds(lengths)
-    best = (1 + MARGIN) * plain
+    best = (1 + MARGIN_TOGETHER) * plain
     longest = max((len(draft.tokens) for draft in drafts), default=0)
     for length in LENGTHS:
         if length > longest:

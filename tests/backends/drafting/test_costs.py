@@ -75,13 +75,21 @@ def test_several_sequences_have_a_price_of_their_own() -> None:
     assert costs.seconds(one(4)) == pytest.approx(0.05)
 
 
-def test_a_pass_of_several_parts_takes_what_they_take_and_teaches_nothing() -> None:
+def test_a_pass_of_several_parts_takes_what_they_take_and_teaches_only_what_is_lost_between_them() -> None:
     costs = PassCosts(ROWS, CPU_GUESS)
     costs.calibrate({1: 0.02, 4: 0.05})
     parts = [Part(1, 4), Part(1, 1)]
     assert costs.seconds(parts) == pytest.approx(0.07)
-    costs.observe(parts, 5.0)
-    assert costs.seconds(parts) == pytest.approx(0.07)
+    for _ in range(50):
+        costs.observe(parts, 0.091)
+    assert costs.seconds(parts) == pytest.approx(0.091, rel=0.01)
+    assert costs.seconds(one(4)) == pytest.approx(0.05)
+
+
+def test_beyond_the_curve_rows_go_on_costing() -> None:
+    costs = PassCosts(ROWS, CPU_GUESS)
+    costs.calibrate({1: 0.02, ROWS: 0.2})
+    assert costs.seconds(one(4 * ROWS)) == pytest.approx(0.8)
 
 
 @given(st.lists(st.tuples(st.integers(1, ROWS), st.floats(0.001, 3)), max_size=60))
