@@ -60,7 +60,7 @@ def test_the_distribution_is_unchanged(tmp_path: Path, slots: int) -> None:
         assert len(plain) > 10  # there is something to distinguish
         usual = max(plain, key=plain.__getitem__)
         drafts, drafted, accepted = draws(backend, 100_000, [*PROMPT[-8:], *usual])
-        assert drafted > DRAWS / 2
+        assert drafted > DRAWS / 5
         assert 0 < accepted < drafted
         value, freedom = chi_squared(plain, drafts)
         assert value < critical(freedom), (value, freedom)
