@@ -295,9 +295,9 @@ class Scheduler:
                 if outcome.reason is not None or index == len(draft) or token != draft[index]:
                     break
                 row.append(token)  # what was drafted is in the cache
-            self._take_back(slot, end, outcome.tokens)
         except LocalInferError as error:  # no token is possible: this sequence alone ends
             outcome.error = error
+        self._take_back(slot, end, outcome.tokens)  # also then: its row serves others
         return outcome
 
     def _take_back(self, slot: Slot, end: int, tokens: list[int]) -> None:
@@ -313,7 +313,7 @@ class Scheduler:
             # What was said is fed once more, with what is drafted next.
             again = row.tokens[mark.length :].tolist()
             self._cache.go_back(row, mark)
-            slot.pending = [*again, tokens[-1]]
+            slot.pending = [*again, *tokens[-1:]]
 
     def _conclude(self, outcome: "_Outcome", plain_s: float, events: list[StepEvent]) -> None:
         slot, tokens, drafted = outcome.slot, outcome.tokens, outcome.drafted

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.base import Backend, SequenceJob
+from backends.drafting import policy
 from localinfer.types import Sampling, Speculation
 from tests.backends.llama_cpp.driving import opened
 from tests.backends.llama_cpp.speculating import draft_always, say
@@ -52,7 +53,8 @@ def critical(freedom: int, z: float = 3.7) -> float:
 
 
 @pytest.mark.parametrize("slots", [1, 4])
-def test_the_distribution_is_unchanged(tmp_path: Path, slots: int) -> None:
+def test_the_distribution_is_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
+    monkeypatch.setattr(policy, "MARGIN_TOGETHER", policy.MARGIN)
     with opened(write_tiny_model(tmp_path, "llama"), slots=slots, context=256) as backend:
         draft_always(backend)
         plain, drafted, _ = draws(backend, 1, [])
@@ -60,7 +62,7 @@ def test_the_distribution_is_unchanged(tmp_path: Path, slots: int) -> None:
         assert len(plain) > 10  # there is something to distinguish
         usual = max(plain, key=plain.__getitem__)
         drafts, drafted, accepted = draws(backend, 100_000, [*PROMPT[-8:], *usual])
-        assert drafted > DRAWS / 5
+        assert drafted > DRAWS / 2
         assert 0 < accepted < drafted
         value, freedom = chi_squared(plain, drafts)
         assert value < critical(freedom), (value, freedom)

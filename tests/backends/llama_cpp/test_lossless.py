@@ -6,10 +6,14 @@ Every draft is made to pay here, so that many are wrong.
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from backends.base import Backend, SequenceJob, Tokenizer
+from backends.base import Backend, Logprob, Refused, Sampled, SequenceJob, StepEvent, Tokenizer
+from backends.llama_cpp.native import Logits
+from backends.llama_cpp.sampling import Sampler
+from localinfer.errors import LocalInferError
 from localinfer.types import DraftModel, Sampling, Speculation
 from tests.backends.llama_cpp.driving import chat, opened
 from tests.backends.llama_cpp.speculating import TIE, Said, draft_always, draft_file, say, split
@@ -158,6 +162,55 @@ def test_the_context_ends_inside_an_accepted_run(starter_model: Path) -> None:
         assert said.ended == "length"
         assert said.accepted
         assert len(words) + len(said.tokens) == 257  # the last one is said, and needs no room
+
+
+@pytest.mark.parametrize("architecture", ["llama", "lfm2"])
+def test_a_sequence_that_fails_inside_a_draft_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, architecture: Literal["llama", "lfm2"]
+) -> None:
+    """No token is possible in the middle of what was drafted: the row still serves the next sequence."""
+    tokens = [(5 * index) % 200 + 20 for index in range(60)]
+
+    def job(prediction: list[int]) -> SequenceJob:
+        speculation = Speculation(drafter="lookup" if prediction else "off")
+        sampling = Sampling(temperature=0)
+        return SequenceJob(
+            id=next(_ids),
+            tokens=tokens,
+            sampling=sampling,
+            max_tokens=40,
+            ignore_eos=True,
+            speculation=speculation,
+            prediction=prediction,
+        )
+
+    with opened(write_tiny_model(tmp_path, architecture), context=512) as backend:
+        draft_always(backend)
+        plain = say(backend, [job([])])[0]
+        sample, drawn = Sampler.sample, itertools.count(1)
+
+        def failing(self: Sampler, logits: Logits) -> tuple[int, Logprob | None]:
+            if next(drawn) == 8:
+                raise LocalInferError("There is no token to go on with.", "")
+            return sample(self, logits)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Sampler, "sample", failing)
+            failed = job(plain.tokens)
+            backend.submit(failed)
+            events: list[StepEvent] = []
+            while not any(isinstance(event, Refused) for event in events):
+                events += backend.step()
+        assert any(isinstance(event, Sampled) and event.accepted for event in events)
+        longer = SequenceJob(
+            id=next(_ids),
+            tokens=[*tokens, *plain.tokens[:8]],  # all that the row holds, and one more
+            sampling=Sampling(temperature=0),
+            max_tokens=20,
+            ignore_eos=True,
+            speculation=Speculation(drafter="off"),
+        )
+        assert say(backend, [longer])[0].tokens == plain.tokens[8:28]
 
 
 def test_a_cancelled_sequence_leaves_nothing_behind(drafted: Backend) -> None:
