@@ -70,6 +70,7 @@ class Scheduler:
         self._pace = Pace(context.batch.capacity - len(cache.rows))
         self._queue: deque[SequenceJob] = deque()
         self._slots: list[Slot] = []  # in order of arrival
+        self._short = False  # whether the last pass, with drafts, found no room
         self._steady: list[Feed] = []  # the last pass, if the next one is the same, one token further
 
     def submit(self, job: SequenceJob) -> None:
@@ -110,7 +111,10 @@ class Scheduler:
             self._context.decode()
         except OutOfMemory as error:
             self._steady = []
-            self._make_room(error, events)
+            if proposal is not None:
+                self._short = True  # drafts are the first to go
+            else:
+                self._make_room(error, events)
             return events
         ended = time.perf_counter()
         self._record(feeds, started - begun, ended - started, events)
@@ -159,7 +163,8 @@ class Scheduler:
         for slot in slots:
             if not slot.speculating:
                 self._begin_speculation(slot)
-        if not self._speculator.active:
+        if self._short or not self._speculator.active:
+            self._short = False
             return None
         wishes = [Wish(slot.job.id, slot.room(self._length)) for slot in slots]
         return self._speculator.propose(wishes, [slot.row.index for slot in slots])

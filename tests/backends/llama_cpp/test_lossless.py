@@ -11,9 +11,9 @@ from typing import Literal
 import pytest
 
 from backends.base import Backend, Logprob, Refused, Sampled, SequenceJob, StepEvent, Tokenizer
-from backends.llama_cpp.native import Logits
+from backends.llama_cpp.native import Logits, NativeContext
 from backends.llama_cpp.sampling import Sampler
-from localinfer.errors import LocalInferError
+from localinfer.errors import LocalInferError, OutOfMemory
 from localinfer.types import DraftModel, Sampling, Speculation
 from tests.backends.llama_cpp.driving import chat, opened
 from tests.backends.llama_cpp.speculating import TIE, Said, draft_always, draft_file, say, split
@@ -211,6 +211,39 @@ def test_a_sequence_that_fails_inside_a_draft_leaves_nothing_behind(
             speculation=Speculation(drafter="off"),
         )
         assert say(backend, [longer])[0].tokens == plain.tokens[8:28]
+
+
+def test_where_there_is_no_room_drafts_are_the_first_to_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No sequence is refused for drafts."""
+    prompt = [(5 * index) % 200 + 20 for index in range(60)]
+    decode, full = NativeContext.decode, 0
+
+    def decode_in_little_room(self: NativeContext) -> None:
+        nonlocal full
+        if 1 < self.batch.rows < len(prompt):
+            full += 1
+            raise OutOfMemory("There is no room.", "")
+        decode(self)
+
+    def job(prediction: list[int]) -> SequenceJob:
+        return SequenceJob(
+            id=next(_ids),
+            tokens=prompt,
+            sampling=Sampling(temperature=0),
+            max_tokens=20,
+            ignore_eos=True,
+            prediction=prediction,
+        )
+
+    with opened(write_tiny_model(tmp_path, "llama"), context=512) as backend:
+        draft_always(backend)
+        plain = say(backend, [job([])])[0]
+    with opened(write_tiny_model(tmp_path, "llama"), context=512) as backend:
+        draft_always(backend)
+        monkeypatch.setattr(NativeContext, "decode", decode_in_little_room)
+        said = say(backend, [job(plain.tokens)])[0]
+    assert full > 5
+    assert (said.tokens, said.drafted) == (plain.tokens, 0)
 
 
 def test_a_cancelled_sequence_leaves_nothing_behind(drafted: Backend) -> None:
